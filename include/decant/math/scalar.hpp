@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include <decant/math/strict.hpp>
+
+// Numbers told by their bits, and exp and log that give the same bits on every compiler, flag and machine. libm's own
+// differ in the last place between systems, and -ffast-math lets a compiler assume that NaN and infinity do not exist.
+
+namespace decant::math {
+
+[[nodiscard]] constexpr bool is_nan(float x) noexcept { return (std::bit_cast<std::uint32_t>(x) << 1) > 0xFF000000U; }
+[[nodiscard]] constexpr bool is_nan(double x) noexcept {
+  return (std::bit_cast<std::uint64_t>(x) << 1) > 0xFFE0000000000000U;
+}
+[[nodiscard]] constexpr bool is_finite(float x) noexcept {
+  return (std::bit_cast<std::uint32_t>(x) & 0x7F800000U) != 0x7F800000U;
+}
+[[nodiscard]] constexpr bool is_finite(double x) noexcept {
+  return (std::bit_cast<std::uint64_t>(x) & 0x7FF0000000000000U) != 0x7FF0000000000000U;
+}
+[[nodiscard]] constexpr bool is_plus_infinity(float x) noexcept { return std::bit_cast<std::uint32_t>(x) == 0x7F800000U; }
+
+/// A denormal as zero: builds that flush denormals and builds that do not must read the same row.
+[[nodiscard]] constexpr float flush_denormal(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>((bits & 0x7F800000U) == 0 ? bits & 0x80000000U : bits);
+}
+
+DECANT_STRICT_BEGIN
+
+/// e^x in double, within 1 ulp or so; 0 below the smallest normal number, +inf above the largest.
+DECANT_STRICT inline double exp(double x) noexcept {
+  if (is_nan(x)) return x;
+  if (x > 709.782712893384) return std::bit_cast<double>(0x7FF0000000000000U);
+  if (x < -708.0) return 0;
+  constexpr double log2e = 1.4426950408889634, ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
+  const double scaled = x * log2e;
+  const auto k = static_cast<std::int64_t>(scaled + (scaled < 0 ? -0.5 : 0.5));
+  const double kd = static_cast<double>(k);
+  const double r = (x - kd * ln2_high) - kd * ln2_low;  // |r| <= ln2 / 2; the first product is exact
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  const double y = 1.0 + (r + r * r * p);
+  // Two factors, because 2^1024 alone does not exist.
+  const std::int64_t half = k / 2;
+  const auto power_of_two = [](std::int64_t n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); };
+  return y * power_of_two(half) * power_of_two(k - half);
+}
+
+/// ln x in double for normal x > 0, within 1 ulp or so; -inf for 0, NaN below.
+DECANT_STRICT inline double log(double x) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  if (is_nan(x) || bits == 0x7FF0000000000000U) return x;
+  if ((bits << 1) == 0 || bits < 0x0010000000000000U) return std::bit_cast<double>(0xFFF0000000000000U);
+  if ((bits >> 63) != 0) return std::bit_cast<double>(0x7FF8000000000000U);
+  constexpr double ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
+  auto exponent = static_cast<std::int64_t>(bits >> 52) - 1023;
+  double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFU) | 0x3FF0000000000000U);
+  if (m > 1.4142135623730951) {
+    m *= 0.5;
+    ++exponent;
+  }
+  // ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716
+  const double f = m - 1.0, s = f / (m + 1.0), s2 = s * s;
+  double p = 1.0 / 25.0;
+  p = p * s2 + 1.0 / 23.0;
+  p = p * s2 + 1.0 / 21.0;
+  p = p * s2 + 1.0 / 19.0;
+  p = p * s2 + 1.0 / 17.0;
+  p = p * s2 + 1.0 / 15.0;
+  p = p * s2 + 1.0 / 13.0;
+  p = p * s2 + 1.0 / 11.0;
+  p = p * s2 + 1.0 / 9.0;
+  p = p * s2 + 1.0 / 7.0;
+  p = p * s2 + 1.0 / 5.0;
+  p = p * s2 + 1.0 / 3.0;
+  const double e = static_cast<double>(exponent);
+  return e * ln2_high + ((2.0 * s + 2.0 * s * s2 * p) + e * ln2_low);
+}
+
+DECANT_STRICT_END
+
+}  // namespace decant::math

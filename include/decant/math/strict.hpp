@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// Arithmetic as written. Functions between DECANT_STRICT_BEGIN and DECANT_STRICT_END, each marked DECANT_STRICT, are
+// compiled without contraction, reassociation or the assumption that NaN and infinity do not exist, whatever flags the
+// user's build has: the same seed must give the same tokens under -ffast-math, -O0 and -march=native.
+//
+// g++ contracts across statements and obeys only the attribute; clang ignores the attribute and obeys the pragmas.
+#if defined(__clang__)
+#define DECANT_STRICT_BEGIN \
+  _Pragma("float_control(push)") _Pragma("float_control(precise, on)") _Pragma("clang fp contract(off)")
+#define DECANT_STRICT_END _Pragma("float_control(pop)")
+#define DECANT_STRICT
+#elif defined(__GNUC__)
+#define DECANT_STRICT_BEGIN
+#define DECANT_STRICT_END
+#define DECANT_STRICT __attribute__((optimize("no-fast-math", "fp-contract=off")))
+#else
+#define DECANT_STRICT_BEGIN
+#define DECANT_STRICT_END
+#define DECANT_STRICT
+#endif
