@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
+
+namespace decant::math {
+
+DECANT_STRICT_BEGIN
+
+/// 2^y for y <= 0 in float: exactly 1 at 0, relative error below 1.3e-7, 0 below -126 (never a denormal).
+///
+/// This is the weight that draws and laws are made of, so its bits are part of what a seed means: the fused
+/// multiply-adds are written out, and every faster form must give these very bits.
+DECANT_STRICT inline float exp2_weight(float y) noexcept {
+  if (!(y >= -126.0F)) return 0;
+  constexpr float to_nearest = 12582912.0F;  // 1.5 * 2^23: adding it leaves no fraction bits
+  const float n = (y + to_nearest) - to_nearest;
+  const float f = y - n;  // exact, |f| <= 1/2
+  // Minimax on [-1/2, 1/2] in relative error, with the constant term held at 1.
+  float p = 0x1.5bba14p-10F;
+  p = std::fma(p, f, 0x1.3cea88p-7F);
+  p = std::fma(p, f, 0x1.c6b752p-5F);
+  p = std::fma(p, f, 0x1.ebf9bcp-3F);
+  p = std::fma(p, f, 0x1.62e42ap-1F);
+  p = std::fma(p, f, 1.0F);
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + static_cast<std::int32_t>(n) * (1 << 23));
+}
+
+/// Maps stored logits z to weights e^(scale (z - reference)), which are at most 1.
+class weight_map {
+ public:
+  /// `reference` is the largest z, `scale` > 0 is 1 / temperature.
+  DECANT_STRICT weight_map(float reference, double scale) noexcept
+      : reference_(reference), base2_(scale * 1.4426950408889634), narrow_(static_cast<float>(base2_)) {}
+
+  DECANT_STRICT float operator()(float z) const noexcept {
+    // Beyond 2^100 a float product could overflow, or turn a flushed difference into a visible one.
+    if (base2_ > 0x1p100) {
+      const double y = (static_cast<double>(z) - static_cast<double>(reference_)) * base2_;
+      return y < -126.0 ? 0.0F : exp2_weight(static_cast<float>(y));
+    }
+    return exp2_weight((z - reference_) * narrow_);
+  }
+
+ private:
+  float reference_;
+  double base2_;
+  float narrow_;
+};
+
+DECANT_STRICT_END
+
+}  // namespace decant::math

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <decant/math/strict.hpp>
+
+namespace decant::math {
+
+/// Weights of 64 consecutive slots; an absent slot holds 0.
+using block_weights = std::array<double, 64>;
+
+DECANT_STRICT_BEGIN
+
+/// The sum of 64 slots in one fixed order, which sixteen lanes can follow: the bits do not depend on how it is computed.
+DECANT_STRICT inline double sum_block(const block_weights& w) noexcept {
+  std::array<double, 16> lane;
+  for (std::size_t j = 0; j < 16; ++j) lane[j] = (w[j] + w[j + 16]) + (w[j + 32] + w[j + 48]);
+  for (std::size_t half = 8; half > 0; half /= 2) {
+    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+  }
+  return lane[0];
+}
+
+/// A sparse tree of sums with 64 children a node: finds the leaf that a cumulative weight falls into.
+///
+/// The shape is fixed by the indices of the leaves alone, so that sums, and with them draws, have the same bits however
+/// the weights were stored. Building is O(leaves), finding O(64 * depth); nothing allocates once the storage has grown.
+class sum_tree {
+ public:
+  struct node {
+    std::uint32_t index;  ///< leaves: the caller's index; above: index of the children / 64
+    std::uint32_t begin;  ///< leaves: the caller's tag; above: the first child's place in the level below
+    double value;
+  };
+
+  void clear() noexcept {
+    for (auto& level : levels_) level.clear();
+    height_ = 0;
+  }
+
+  /// Adds a leaf; indices must ascend.
+  void push(std::uint32_t index, double value, std::uint32_t tag = 0) {
+    if (levels_.empty()) levels_.emplace_back();
+    levels_[0].push_back({index, tag, value});
+  }
+
+  /// Builds the sums above the leaves pushed since clear().
+  void build() {
+    height_ = 0;
+    while (levels_[height_].size() > 1) {
+      if (levels_.size() == height_ + 1) levels_.emplace_back();
+      const auto& below = levels_[height_];
+      auto& level = levels_[height_ + 1];
+      level.clear();
+      for (std::size_t begin = 0, end = 0; begin < below.size(); begin = end) {
+        const std::uint32_t parent = below[begin].index / 64;
+        end = begin;
+        while (end < below.size() && below[end].index / 64 == parent) ++end;
+        level.push_back({parent, static_cast<std::uint32_t>(begin), sum(std::span(below).subspan(begin, end - begin))});
+      }
+      ++height_;
+    }
+  }
+
+  [[nodiscard]] double total() const noexcept { return levels_[height_][0].value; }
+  [[nodiscard]] const node& leaf(std::size_t place) const noexcept { return levels_[0][place]; }
+
+  /// The place of the leaf that holds `target` in [0, total); what is left of `target` inside it replaces it. A leaf of
+  /// value 0 is never found.
+  DECANT_STRICT std::size_t find(double& target) const noexcept {
+    std::size_t place = 0;
+    for (std::size_t height = height_; height > 0; --height) {
+      const auto siblings = children(height, place);
+      std::size_t last = 0;
+      double before = 0, cumulative = 0;
+      for (std::size_t i = 0; i < siblings.size(); ++i) {
+        if (!(siblings[i].value > 0)) continue;
+        last = i;
+        before = cumulative;
+        cumulative += siblings[i].value;
+        if (target < cumulative) break;
+      }
+      target -= before;
+      place = levels_[height][place].begin + last;
+    }
+    return place;
+  }
+
+  /// Changes a leaf and the sums above it.
+  void replace(std::size_t place, double value) noexcept {
+    levels_[0][place].value = value;
+    for (std::size_t height = 1; height <= height_; ++height) {
+      place = parent_of(height, place);
+      levels_[height][place].value = sum(children(height, place));
+    }
+  }
+
+ private:
+  [[nodiscard]] std::span<const node> children(std::size_t height, std::size_t place) const noexcept {
+    const auto& below = levels_[height - 1];
+    const std::size_t begin = levels_[height][place].begin;
+    const std::size_t end = place + 1 < levels_[height].size() ? levels_[height][place + 1].begin : below.size();
+    return std::span(below).subspan(begin, end - begin);
+  }
+
+  [[nodiscard]] std::size_t parent_of(std::size_t height, std::size_t child) const noexcept {
+    const std::uint32_t wanted = levels_[height - 1][child].index / 64;
+    const auto& level = levels_[height];
+    std::size_t low = 0, high = level.size();
+    while (high - low > 1) {
+      const std::size_t middle = low + (high - low) / 2;
+      (level[middle].index <= wanted ? low : high) = middle;
+    }
+    return low;
+  }
+
+  static double sum(std::span<const node> siblings) noexcept {
+    if (siblings.size() == 1) return siblings[0].value;
+    block_weights slots{};
+    for (const node& s : siblings) slots[s.index % 64] = s.value;
+    return sum_block(slots);
+  }
+
+  std::vector<std::vector<node>> levels_;
+  std::size_t height_ = 0;
+};
+
+DECANT_STRICT_END
+
+}  // namespace decant::math
