@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <decant/core/candidates.hpp>
+#include <decant/core/concepts.hpp>
+#include <decant/core/describe.hpp>
+
+namespace decant {
+
+/// One step of a chain taken apart: refers into the chain, valid as long as that is neither moved nor changed.
+struct chain_step {
+  std::string name;  ///< as describe() gives it
+  bool off;          ///< whether it stands at its off value
+  void* processor;
+  void (*apply)(void*, candidates&, const step_context&);
+};
+
+/// Appends the steps of a processor in the order in which they run: itself, or its parts if it is made of parts.
+template <LogitsProcessor P>
+void list_steps(P& processor, std::vector<chain_step>& steps) {
+  if constexpr (requires { processor.list_steps(steps); }) {
+    processor.list_steps(steps);
+  } else {
+    steps.push_back({describe(processor), is_off(processor), &processor,
+                     [](void* self, candidates& row, const step_context& context) { (*static_cast<P*>(self))(row, context); }});
+  }
+}
+
+/// Whether a policy keeps state from token to token; a policy put together at run time is asked.
+template <class P>
+bool keeps_state(const P& policy) {
+  if constexpr (requires {
+                  { policy.keeps_state() } -> std::convertible_to<bool>;
+                }) {
+    return policy.keeps_state();
+  } else {
+    return Stateful<P>;
+  }
+}
+
+namespace detail {
+
+/// accept, rollback and reset for a policy that may or may not have state.
+template <class P>
+void accept_in(P& policy, token_id token, const step_record& record) {
+  if constexpr (Stateful<P>) policy.accept(token, record);
+}
+
+template <class P>
+void rollback_in(P& policy, std::size_t count) {
+  if constexpr (Stateful<P>) policy.rollback(count);
+}
+
+template <class P>
+void reset_in(P& policy) {
+  if constexpr (Stateful<P>) policy.reset();
+}
+
+/// "a | b | c"; "identity" for nothing.
+inline void append_step(std::string& text, const std::string& step) {
+  if (!text.empty()) text += " | ";
+  text += step;
+}
+
+}  // namespace detail
+
+/// A processor with a name of its own, for lambdas: `named("no vowels", [](candidates& row, const step_context&) {...})`.
+template <LogitsProcessor P>
+class named {
+ public:
+  named(std::string name, P processor) : name_(std::move(name)), processor_(std::move(processor)) {}
+
+  void operator()(candidates& row, const step_context& context) { processor_(row, context); }
+
+  [[nodiscard]] std::string describe() const { return name_; }
+  [[nodiscard]] bool off() const { return is_off(processor_); }
+
+  void accept(token_id token, const step_record& record)
+    requires Stateful<P>
+  {
+    processor_.accept(token, record);
+  }
+  void rollback(std::size_t count)
+    requires Stateful<P>
+  {
+    processor_.rollback(count);
+  }
+  void reset()
+    requires Stateful<P>
+  {
+    processor_.reset();
+  }
+
+ private:
+  std::string name_;
+  P processor_;
+};
+
+}  // namespace decant
