@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/chain/any.hpp>
+#include <decant/chain/chain.hpp>
+#include <decant/chain/compose.hpp>
+#include <decant/chain/decoder.hpp>
+#include <decant/chain/explain.hpp>
+#include <decant/chain/steps.hpp>

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/core/candidates.hpp>
+#include <decant/core/concepts.hpp>
+#include <decant/core/context.hpp>
+#include <decant/core/describe.hpp>
+#include <decant/core/draws.hpp>
+#include <decant/core/errors.hpp>
+#include <decant/core/law.hpp>
+#include <decant/core/row_registry.hpp>
+#include <decant/core/token.hpp>
+#include <decant/core/version.hpp>

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/generate/generate.hpp>
+#include <decant/generate/options.hpp>
+#include <decant/generate/stateless.hpp>
+#include <decant/generate/stopping.hpp>
+#include <decant/generate/token_stream.hpp>

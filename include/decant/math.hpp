@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/math/exp2.hpp>
+#include <decant/math/half.hpp>
+#include <decant/math/philox.hpp>
+#include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
+#include <decant/math/sum_tree.hpp>
