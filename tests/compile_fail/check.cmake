@@ -1,0 +1,37 @@
+# Checks one must-not-compile case: COMPILER, INCLUDE_DIRS, SOURCE, MODE (fail or control). See CMakeLists.txt here.
+cmake_minimum_required(VERSION 3.25)
+
+set(command ${COMPILER} -std=c++20 -fsyntax-only)
+foreach(folder IN LISTS INCLUDE_DIRS)
+  list(APPEND command -isystem ${folder})
+endforeach()
+if(MODE STREQUAL "control")
+  list(APPEND command -DDECANT_CONTROL)
+endif()
+
+set(ENV{LC_ALL} C)  # plain quotation marks, English words
+execute_process(COMMAND ${command} ${SOURCE} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
+
+if(MODE STREQUAL "control")
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "the control must compile:\n${output}")
+  endif()
+  return()
+endif()
+
+if(code EQUAL 0)
+  message(FATAL_ERROR "must not compile, but does: ${SOURCE}")
+endif()
+file(READ ${SOURCE} rest)
+set(expectations 0)
+while(rest MATCHES "// expect: ([^\n]+)\n(.*)$")
+  set(expected "${CMAKE_MATCH_1}")
+  set(rest "${CMAKE_MATCH_2}")
+  math(EXPR expectations "${expectations} + 1")
+  if(NOT output MATCHES "${expected}")
+    message(FATAL_ERROR "the message does not match: ${expected}\n${output}")
+  endif()
+endwhile()
+if(expectations EQUAL 0)
+  message(FATAL_ERROR "no // expect: line in ${SOURCE}")
+endif()

@@ -1,0 +1,26 @@
+# Builds and runs tests/package/consumer with decant obtained by HOW; nothing outside WORK_DIR is written.
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT code EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+if(HOW STREQUAL "find_package")
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+  set(where -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix)
+else()
+  set(where -D DECANT_FOLDER=${SOURCE_DIR})
+endif()
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK_DIR}/build -G ${GENERATOR} -D HOW=${HOW} ${where}
+    -D CMAKE_CXX_COMPILER=${COMPILER} -D VERSION=${VERSION})
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+run(${WORK_DIR}/build/consumer)
+if(NOT output MATCHES "^decant ${VERSION}\n")
+  message(FATAL_ERROR "the consumer was to print its version, ${VERSION}:\n${output}")
+endif()
