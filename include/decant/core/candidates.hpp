@@ -50,10 +50,12 @@ struct entry {
 /// tokens are left after a narrowing, then *compact* (ids and z, in id order).
 class candidates {
  public:
-  /// At most this many survivors of a narrowing are kept as a list; also where draws change method.
+  /// A narrowing that leaves at most this many tokens lists them; also where draws change method.
   static constexpr std::size_t compact_limit = 4096;
 
   candidates() = default;
+  /// With another limit for lists, which changes how things are stored and nothing else: for tests.
+  explicit candidates(std::size_t list_limit) : list_limit_(list_limit) {}
   candidates(const candidates&) = delete;
   candidates& operator=(const candidates&) = delete;
   ~candidates() { release(); }
@@ -113,8 +115,8 @@ class candidates {
     if (power == 1) return measure_mass(), log_sum_;
     const double top = effective(max_);
     double sum = 0;
-    each([&](token_id, float z) { sum += math::exp(power * (effective(z) - top)); });
-    return power * top + math::log(sum);
+    each([&](token_id, float z) { sum += math::exp(math::product(power, effective(z) - top)); });
+    return math::product(power, top) + math::log(sum);
   }
 
   /// The entropy in nats of the distribution as it stands; remembered. One pass in double.
@@ -133,7 +135,7 @@ class candidates {
     const double mean = sum / count;
     each([&](token_id, float z) {
       const double d = effective(z) - top - mean;
-      squares += d * d;
+      squares += math::product(d, d);
     });
     return std::sqrt(squares / count);
   }
@@ -183,7 +185,7 @@ class candidates {
     if (bad()) return;
     // Past 2^400 either way nothing changes any more: the law is the argmax or uniform. Within, no product overflows.
     scale_ = std::clamp(scale_ * scale, 0x1p-400, 0x1p400);
-    shift_ = std::clamp(shift_ * scale + shift, -0x1p900, 0x1p900);
+    shift_ = std::clamp(math::product(shift_, scale) + shift, -0x1p900, 0x1p900);
     mass_known_ = false;
   }
 
@@ -277,7 +279,7 @@ class candidates {
     min_keep = std::max<std::size_t>(min_keep, 1);
     if (around != std::numeric_limits<double>::max()) return keep_mass_around(p, min_keep, around);
     measure_mass();
-    const double top = effective(max_), wanted = p * mass_;
+    const double top = effective(max_), wanted = math::product(p, mass_);
     double mass = 0;
     std::size_t kept = 0;
     for (std::size_t reach = 32; kept < size_; reach *= 4) {
@@ -414,11 +416,11 @@ class candidates {
   // ---- stored values
 
   [[nodiscard]] double effective(float z) const noexcept {
-    return is_gone(z) ? static_cast<double>(gone) : scale_ * static_cast<double>(z) + shift_;
+    return is_gone(z) ? static_cast<double>(gone) : math::product(scale_, static_cast<double>(z)) + shift_;
   }
 
   [[nodiscard]] float effective_float(float z) const noexcept {
-    if (is_gone(z) || (scale_ == 1 && shift_ == 0)) return z;
+    if (!math::is_finite(z) || (scale_ == 1 && shift_ == 0)) return z;
     constexpr double largest = std::numeric_limits<float>::max();
     return math::flush_denormal(static_cast<float>(std::clamp(effective(z), -largest, largest)));
   }
@@ -530,7 +532,7 @@ class candidates {
     each([&](token_id, float z) {
       const double below = effective(z) - top, w = math::exp(below);
       sum += w;
-      weighted += w * below;
+      weighted += math::product(w, below);
     });
     mass_ = sum;
     log_sum_ = top + math::log(sum);
@@ -569,7 +571,7 @@ class candidates {
       }
       ids_.resize(kept);
       z_.resize(kept);
-    } else if (count <= compact_limit) {
+    } else if (count <= list_limit_) {
       ids_.clear();
       z_.clear();
       each([&](token_id id, float z) {
@@ -598,7 +600,7 @@ class candidates {
 
   void keep_mass_around(double p, std::size_t min_keep, double around) {
     measure_mass();
-    const double top = effective(max_), wanted = p * mass_;
+    const double top = effective(max_), wanted = math::product(p, mass_);
     near_.clear();
     each([&](token_id id, float z) { near_.push_back({std::abs(effective(z) - around), id, z}); });
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) {
@@ -619,7 +621,7 @@ class candidates {
   /// Keeps what near_ lists, in id order. A set that is neither small nor above a bound becomes a workspace row.
   void keep_listed() {
     narrowed_ = true;
-    if (near_.size() <= compact_limit) {
+    if (near_.size() <= list_limit_) {
       ids_.clear();
       z_.clear();
       for (const distant& d : near_) {
@@ -776,7 +778,7 @@ class candidates {
 
   row_view row_;
   float* mutable_row_ = nullptr;
-  std::size_t vocabulary_size_ = 0;
+  std::size_t vocabulary_size_ = 0, list_limit_ = compact_limit;
   bool registered_ = false, in_workspace_ = false, compact_ = false, bounded_ = false, narrowed_ = false;
   bool known_ = false, mass_known_ = false;
   row_status status_ = row_status::ok;

@@ -111,7 +111,7 @@ class draw_stream {
                                    std::uint32_t index = 0) const {
     DECANT_ASSERT(total > 0, "choose needs a positive total");
     if (hook_ != nullptr) return hook_->choose(key(why, index), weights, total);
-    const double target = uniform(why, index) * total;
+    const double target = math::product(uniform(why, index), total);
     double cumulative = 0;
     std::size_t last = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {

@@ -64,13 +64,13 @@ token_id draw_from_blocks(math::sum_tree& blocks, bool reject, const draw_stream
                           std::uint32_t index, const Fill& fill) {
   math::block_weights weights;
   for (std::uint32_t trial = 0;; ++trial) {
-    double target = draws.uniform(why, index, 2 * trial) * blocks.total();
+    double target = math::product(draws.uniform(why, index, 2 * trial), blocks.total());
     const std::size_t place = blocks.find(target);
     const auto& leaf = blocks.leaf(place);
     fill(leaf, weights);
     if (reject) {
       const double sum = math::sum_block(weights);
-      target = draws.uniform(why, index, 2 * trial + 1) * leaf.value;
+      target = math::product(draws.uniform(why, index, 2 * trial + 1), leaf.value);
       if (!(target < sum)) {
         blocks.replace(place, sum);
         continue;

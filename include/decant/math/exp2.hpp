@@ -42,10 +42,10 @@ class weight_map {
   DECANT_STRICT float operator()(float z) const noexcept {
     // Beyond 2^100 a float product could overflow, or turn a flushed difference into a visible one.
     if (base2_ > 0x1p100) {
-      const double y = (static_cast<double>(z) - static_cast<double>(reference_)) * base2_;
+      const double y = product(static_cast<double>(z) - static_cast<double>(reference_), base2_);
       return y < -126.0 ? 0.0F : exp2_weight(static_cast<float>(y));
     }
-    return exp2_weight((z - reference_) * narrow_);
+    return exp2_weight(product(z - reference_, narrow_));
   }
 
  private:

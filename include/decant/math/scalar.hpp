@@ -38,23 +38,23 @@ DECANT_STRICT inline double exp(double x) noexcept {
   if (x > 709.782712893384) return std::bit_cast<double>(0x7FF0000000000000U);
   if (x < -708.0) return 0;
   constexpr double log2e = 1.4426950408889634, ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
-  const double scaled = x * log2e;
+  const double scaled = product(x, log2e);
   const auto k = static_cast<std::int64_t>(scaled + (scaled < 0 ? -0.5 : 0.5));
   const double kd = static_cast<double>(k);
-  const double r = (x - kd * ln2_high) - kd * ln2_low;  // |r| <= ln2 / 2; the first product is exact
+  const double r = (x - product(kd, ln2_high)) - product(kd, ln2_low);  // |r| <= ln2 / 2; the first product is exact
   double p = 1.0 / 6227020800.0;
-  p = p * r + 1.0 / 479001600.0;
-  p = p * r + 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  const double y = 1.0 + (r + r * r * p);
+  p = product(p, r) + 1.0 / 479001600.0;
+  p = product(p, r) + 1.0 / 39916800.0;
+  p = product(p, r) + 1.0 / 3628800.0;
+  p = product(p, r) + 1.0 / 362880.0;
+  p = product(p, r) + 1.0 / 40320.0;
+  p = product(p, r) + 1.0 / 5040.0;
+  p = product(p, r) + 1.0 / 720.0;
+  p = product(p, r) + 1.0 / 120.0;
+  p = product(p, r) + 1.0 / 24.0;
+  p = product(p, r) + 1.0 / 6.0;
+  p = product(p, r) + 0.5;
+  const double y = 1.0 + (r + product(product(r, r), p));
   // Two factors, because 2^1024 alone does not exist.
   const std::int64_t half = k / 2;
   const auto power_of_two = [](std::int64_t n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); };
@@ -75,21 +75,21 @@ DECANT_STRICT inline double log(double x) noexcept {
     ++exponent;
   }
   // ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716
-  const double f = m - 1.0, s = f / (m + 1.0), s2 = s * s;
+  const double f = m - 1.0, s = f / (m + 1.0), s2 = product(s, s);
   double p = 1.0 / 25.0;
-  p = p * s2 + 1.0 / 23.0;
-  p = p * s2 + 1.0 / 21.0;
-  p = p * s2 + 1.0 / 19.0;
-  p = p * s2 + 1.0 / 17.0;
-  p = p * s2 + 1.0 / 15.0;
-  p = p * s2 + 1.0 / 13.0;
-  p = p * s2 + 1.0 / 11.0;
-  p = p * s2 + 1.0 / 9.0;
-  p = p * s2 + 1.0 / 7.0;
-  p = p * s2 + 1.0 / 5.0;
-  p = p * s2 + 1.0 / 3.0;
+  p = product(p, s2) + 1.0 / 23.0;
+  p = product(p, s2) + 1.0 / 21.0;
+  p = product(p, s2) + 1.0 / 19.0;
+  p = product(p, s2) + 1.0 / 17.0;
+  p = product(p, s2) + 1.0 / 15.0;
+  p = product(p, s2) + 1.0 / 13.0;
+  p = product(p, s2) + 1.0 / 11.0;
+  p = product(p, s2) + 1.0 / 9.0;
+  p = product(p, s2) + 1.0 / 7.0;
+  p = product(p, s2) + 1.0 / 5.0;
+  p = product(p, s2) + 1.0 / 3.0;
   const double e = static_cast<double>(exponent);
-  return e * ln2_high + ((2.0 * s + 2.0 * s * s2 * p) + e * ln2_low);
+  return product(e, ln2_high) + ((2.0 * s + product(product(2.0 * s, s2), p)) + product(e, ln2_low));
 }
 
 DECANT_STRICT_END
