@@ -24,11 +24,11 @@ DECANT_STRICT inline float exp2_weight(float y) noexcept {
   const float f = y - n;  // exact, |f| <= 1/2
   // Minimax on [-1/2, 1/2] in relative error, with the constant term held at 1.
   float p = 0x1.5bba14p-10F;
-  p = std::fma(p, f, 0x1.3cea88p-7F);
-  p = std::fma(p, f, 0x1.c6b752p-5F);
-  p = std::fma(p, f, 0x1.ebf9bcp-3F);
-  p = std::fma(p, f, 0x1.62e42ap-1F);
-  p = std::fma(p, f, 1.0F);
+  p = __builtin_fmaf(p, f, 0x1.3cea88p-7F);
+  p = __builtin_fmaf(p, f, 0x1.c6b752p-5F);
+  p = __builtin_fmaf(p, f, 0x1.ebf9bcp-3F);
+  p = __builtin_fmaf(p, f, 0x1.62e42ap-1F);
+  p = __builtin_fmaf(p, f, 1.0F);
   return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + static_cast<std::int32_t>(n) * (1 << 23));
 }
 

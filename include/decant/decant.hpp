@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/chain.hpp>
+#include <decant/core.hpp>
+#include <decant/generate.hpp>
+#include <decant/math.hpp>
+#include <decant/processors.hpp>
+#include <decant/reference.hpp>
+#include <decant/samplers.hpp>
+#include <decant/text.hpp>

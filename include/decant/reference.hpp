@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/reference/byte_source.hpp>
+#include <decant/reference/checkpoint.hpp>
+#include <decant/reference/dense_attention.hpp>
+#include <decant/reference/eigen_rows.hpp>
+#include <decant/reference/kv_cache.hpp>
+#include <decant/reference/tokenizer.hpp>
+#include <decant/reference/transformer.hpp>

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include <decant/core/errors.hpp>
+#include <decant/core/token.hpp>
+#include <decant/reference/checkpoint.hpp>
+#include <decant/reference/dense_attention.hpp>
+#include <decant/reference/eigen_rows.hpp>
+#include <decant/reference/kv_cache.hpp>
+
+namespace decant {
+
+/// How one pass through the layers differs from the plain one. The default is the plain one.
+struct forward_options {
+  /// Sub-layers to leave out: [2 * layer] its attention, [2 * layer + 1] its feed-forward block. Empty: none.
+  /// A skipped attention adds no keys and values for the tokens of the pass: later tokens do not see them there.
+  std::vector<bool> skip = {};
+  /// Leave after so many layers, for the final norm and the classifier; the layers beyond add no keys and values.
+  std::optional<std::size_t> layers = std::nullopt;
+  /// Keep the residual stream after every layer, for layer_state(). Off, it costs nothing.
+  bool record_layers = false;
+  /// Attends instead of dense_attention. Not owned, and called by copies of the model too.
+  attention_hook* attention = nullptr;
+};
+
+/// A small Llama-type transformer: RMSNorm (epsilon 1e-5), rotary embedding of interleaved pairs (theta 10000, absolute
+/// positions), grouped-query attention, SwiGLU. Real text without an engine, and a look inside for methods that need
+/// it.
+///
+/// Effect: holds one sequence. `evaluate` and `score` append tokens in one pass, which reads every weight once for all
+/// of them. The logits of a position do not depend on how the sequence was divided into calls, nor on what was tried
+/// and truncated in between: within one build they are the same bit for bit.
+/// A value: copying it forks the sequence; the weights are shared, keys, values and the last results are copied.
+/// Complexity: per token one product with every weight, and O(size * dim) a layer for attention. A pass allocates only
+/// when it is larger than all before, or the sequence outgrows what was reserved (amortised).
+/// Misuse: ids outside the vocabulary, no tokens, more tokens than sequence_length(). The model is then unchanged.
+/// Reference: Touvron et al. 2023 (Llama 2), arXiv 2307.09288; Ainslie et al. 2023 (grouped queries), arXiv 2305.13245.
+class transformer {
+ public:
+  /// From a checkpoint, read or made. Misuse: weights whose shapes are not those of the sizes.
+  explicit transformer(checkpoint model)
+      : config_(model.config), weights_(std::move(model.weights)), cache_(check(config_, weights_.get())) {
+    const Eigen::Index pairs = config_.head_size() / 2;
+    frequencies_ = Eigen::ArrayXd(pairs);
+    for (Eigen::Index i = 0; i < pairs; ++i) {
+      frequencies_(i) = std::pow(rope_theta, -static_cast<double>(i) / static_cast<double>(pairs));
+    }
+  }
+
+  /// From a file in the llama2.c format. Errors: those of read_checkpoint.
+  static result<transformer> load(const std::filesystem::path& path, const checkpoint_options& options = {}) {
+    auto model = read_checkpoint(path, options);
+    if (!model) return model.error();
+    return transformer(*std::move(model));
+  }
+
+  /// Appends tokens and returns the logits of what follows the last of them: [vocabulary_size], valid until the next
+  /// call of evaluate or score. The classifier runs for the last token alone.
+  std::span<const float> evaluate(std::span<const token_id> tokens) { return evaluate(tokens, options_); }
+  std::span<const float> evaluate(std::span<const token_id> tokens, const forward_options& options) {
+    forward(tokens, options);
+    scored_ = 1;
+    logits_of(hidden_.row(appended_ - 1));
+    return as_row(logits_.row(0));
+  }
+
+  /// Appends tokens and computes the logits after each of them: row(i).
+  void score(std::span<const token_id> tokens) { score(tokens, options_); }
+  void score(std::span<const token_id> tokens, const forward_options& options) {
+    forward(tokens, options);
+    scored_ = appended_;
+    logits_of(hidden_.topRows(appended_));
+  }
+
+  /// The logits of what follows the i-th token of the last `score`: [vocabulary_size]. All rows are valid together,
+  /// until the next call of evaluate or score. (After `evaluate` there is one row: the last token's.)
+  [[nodiscard]] std::span<const float> row(std::size_t i) const {
+    DECANT_ASSERT(index(i) < scored_, "no row of logits for this token");
+    return as_row(logits_.row(index(i)));
+  }
+
+  /// Tokens held.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t vocabulary_size() const noexcept {
+    return static_cast<std::size_t>(config_.vocabulary_size);
+  }
+  /// The most tokens that can be held.
+  [[nodiscard]] std::size_t sequence_length() const noexcept {
+    return static_cast<std::size_t>(config_.sequence_length);
+  }
+  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config_.n_layers); }
+  [[nodiscard]] const model_config& config() const noexcept { return config_; }
+  [[nodiscard]] const model_weights& weights() const noexcept { return *weights_; }
+
+  /// Forgets all tokens after the first `length`. Rows and hidden states of the last call stay valid.
+  void truncate(std::size_t length) {
+    DECANT_ASSERT(length <= size_, "cannot truncate to more tokens than are held");
+    cache_.truncate(length);
+    size_ = length;
+  }
+
+  /// Makes room, so that a sequence of `positions` tokens, evaluated one by one, allocates nothing.
+  void reserve(std::size_t positions) {
+    cache_.reserve(positions);
+    reserve_workspace(1);
+    reserve_logits(1);
+    reserve_scratch(index(positions));
+  }
+
+  /// The options of the calls that name none.
+  [[nodiscard]] const forward_options& options() const noexcept { return options_; }
+  void set_options(forward_options options) { options_ = std::move(options); }
+
+  /// How many tokens the last evaluate or score appended: the range of hidden() and layer_state().
+  [[nodiscard]] std::size_t appended() const noexcept { return static_cast<std::size_t>(appended_); }
+
+  /// The hidden state of the i-th token of the last call, after the final norm: what the classifier sees. [dim]
+  [[nodiscard]] std::span<const float> hidden(std::size_t i) const {
+    DECANT_ASSERT(index(i) < appended_, "no hidden state for this token");
+    return as_row(hidden_.row(index(i)));
+  }
+
+  /// The residual stream of the i-th token of the last call after `depth` layers, before any norm: depth 0 is the
+  /// embedding. [dim] Misuse: a depth that the last call did not reach, or did not record.
+  [[nodiscard]] std::span<const float> layer_state(std::size_t depth, std::size_t i) const {
+    DECANT_ASSERT(depth < recorded_, "layer state not recorded: see forward_options::record_layers");
+    DECANT_ASSERT(index(i) < appended_, "no layer state for this token");
+    return as_row(layer_states_[depth].row(index(i)));
+  }
+
+  /// The final norm of a residual state: [dim] to [dim].
+  void normalise(std::span<const float> state, std::span<float> hidden) const {
+    DECANT_ASSERT(index(state.size()) == config_.dim && index(hidden.size()) == config_.dim, "states have dim numbers");
+    matrix_map out(hidden.data(), 1, config_.dim);
+    rms_norm(const_matrix_map(state.data(), 1, config_.dim), weights_->final_norm, out);
+  }
+  [[nodiscard]] std::vector<float> normalise(std::span<const float> state) const {
+    std::vector<float> hidden(state.size());
+    normalise(state, hidden);
+    return hidden;
+  }
+
+  /// The logits of a normalised hidden state: [dim] to [vocabulary_size]. With normalise(), the logit lens:
+  /// classify(normalise(layer_state(depth, i))).
+  void classify(std::span<const float> hidden, std::span<float> logits) const {
+    DECANT_ASSERT(index(hidden.size()) == config_.dim, "a hidden state has dim numbers");
+    DECANT_ASSERT(index(logits.size()) == config_.vocabulary_size, "a row has vocabulary_size numbers");
+    matrix_map out(logits.data(), 1, config_.vocabulary_size);
+    out.setZero();
+    add_product(const_matrix_map(hidden.data(), 1, config_.dim), weights_->head(), out);
+  }
+  [[nodiscard]] std::vector<float> classify(std::span<const float> hidden) const {
+    std::vector<float> logits(vocabulary_size());
+    classify(hidden, logits);
+    return logits;
+  }
+
+  /// Keys and values, by layer, with positions. Rows that are changed or evicted stay so until they are truncated;
+  /// positions of later tokens are counted by size(), whatever the cache holds.
+  [[nodiscard]] const kv_cache& kv() const noexcept { return cache_; }
+  [[nodiscard]] kv_cache& kv() noexcept { return cache_; }
+
+ private:
+  using matrix_map = Eigen::Map<row_matrix>;
+  using const_matrix_map = Eigen::Map<const row_matrix>;
+  using const_matrix_ref = Eigen::Ref<const row_matrix>;
+  using matrix_ref = Eigen::Ref<row_matrix>;
+
+  static constexpr double rope_theta = 10000;
+  static constexpr float norm_epsilon = 1e-5F;
+
+  static Eigen::Index index(std::size_t number) noexcept { return static_cast<Eigen::Index>(number); }
+
+  static const model_config& check(const model_config& config, const model_weights* weights) {
+    DECANT_ASSERT(!config_fault(config), "the sizes of the model break a rule");
+    DECANT_ASSERT(weights != nullptr && fits(config, *weights), "the weights do not have the shapes of the sizes");
+    return config;
+  }
+
+  static bool fits(const model_config& config, const model_weights& weights) {
+    const auto shaped = [](const auto& tensor, Eigen::Index rows, Eigen::Index columns) {
+      return tensor.rows() == rows && tensor.cols() == columns;
+    };
+    const auto layer_fits = [&](const layer_weights& layer) {
+      return shaped(layer.attention_norm, config.dim, 1) && shaped(layer.query, config.dim, config.dim) &&
+             shaped(layer.key, config.kv_dim(), config.dim) && shaped(layer.value, config.kv_dim(), config.dim) &&
+             shaped(layer.output, config.dim, config.dim) && shaped(layer.feed_forward_norm, config.dim, 1) &&
+             shaped(layer.gate, config.hidden_dim, config.dim) && shaped(layer.down, config.dim, config.hidden_dim) &&
+             shaped(layer.up, config.hidden_dim, config.dim);
+    };
+    return shaped(weights.embedding, config.vocabulary_size, config.dim) &&
+           index(weights.layers.size()) == config.n_layers &&
+           std::all_of(weights.layers.begin(), weights.layers.end(), layer_fits) &&
+           shaped(weights.final_norm, config.dim, 1) && (weights.classifier.size() == 0) == config.shared_classifier &&
+           shaped(weights.head(), config.vocabulary_size, config.dim);
+  }
+
+  void forward(std::span<const token_id> tokens, const forward_options& options) {
+    check_call(tokens, options);
+    cache_.truncate(size_);  // an attention hook that threw has left rows of a token that does not count
+    begin_pass(index(tokens.size()), options);
+    embed(tokens);
+    record(0, options);
+    const std::size_t depth = options.layers.value_or(n_layers());
+    for (std::size_t layer = 0; layer < depth; ++layer) {
+      if (!skips(options, 2 * layer)) attention(layer, options);
+      if (!skips(options, 2 * layer + 1)) feed_forward(weights_->layers[layer]);
+      record(layer + 1, options);
+    }
+    rms_norm(state_.topRows(count_), weights_->final_norm, hidden_.topRows(count_));
+    appended_ = count_;
+    size_ += tokens.size();
+  }
+
+  void check_call(std::span<const token_id> tokens, const forward_options& options) const {
+    DECANT_ASSERT(!tokens.empty(), "no tokens to evaluate");
+    DECANT_ASSERT(tokens.size() <= sequence_length() - size_, "more tokens than the sequence length allows");
+    DECANT_ASSERT(options.skip.empty() || options.skip.size() == 2 * n_layers(), "skip must have two flags a layer");
+    DECANT_ASSERT(!options.layers || *options.layers <= n_layers(), "cannot leave after more layers than there are");
+    for (const token_id token : tokens) {
+      DECANT_ASSERT(token >= 0 && token < config_.vocabulary_size, "token id outside the vocabulary");
+    }
+  }
+
+  static bool skips(const forward_options& options, std::size_t sub_layer) {
+    return !options.skip.empty() && options.skip[sub_layer];
+  }
+
+  void begin_pass(Eigen::Index count, const forward_options& options) {
+    reserve_workspace(count);
+    reserve_scratch(index(size_) + count);
+    count_ = count;
+    appended_ = 0;
+    scored_ = 0;
+    recorded_ = 0;
+    if (options.record_layers) layer_states_.resize(n_layers() + 1);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      const auto angles = (frequencies_ * static_cast<double>(index(size_) + i)).transpose();
+      cosines_.row(i) = angles.cos().cast<float>();
+      sines_.row(i) = angles.sin().cast<float>();
+    }
+  }
+
+  void embed(std::span<const token_id> tokens) {
+    for (Eigen::Index i = 0; i < count_; ++i) {
+      state_.row(i) = weights_->embedding.row(tokens[static_cast<std::size_t>(i)]);
+    }
+  }
+
+  void attention(std::size_t layer, const forward_options& options) {
+    const layer_weights& weights = weights_->layers[layer];
+    auto normed = normed_.topRows(count_);
+    auto queries = queries_.topRows(count_);
+    auto attended = attended_.topRows(count_);
+    rms_norm(state_.topRows(count_), weights.attention_norm, normed);
+
+    kv_layer& cache = cache_.layer(layer);
+    cache.append(size_, count_);  // rows of zeros, to which the products are added
+    auto keys = cache.keys();
+    auto values = cache.values();
+    queries.setZero();
+    add_product(normed, weights.query, queries);
+    add_product(normed, weights.key, keys.bottomRows(count_));
+    add_product(normed, weights.value, values.bottomRows(count_));
+    rotate(queries);
+    rotate(keys.bottomRows(count_));
+
+    if (options.attention != nullptr) {
+      options.attention->attend(layer, queries, cache, attended);
+    } else {
+      dense_attention(queries, cache, attended, scratch_);
+    }
+    add_product(attended, weights.output, state_.topRows(count_));
+  }
+
+  void feed_forward(const layer_weights& weights) {
+    auto normed = normed_.topRows(count_);
+    auto gate = gate_.topRows(count_);
+    auto up = up_.topRows(count_);
+    rms_norm(state_.topRows(count_), weights.feed_forward_norm, normed);
+    gate.setZero();
+    up.setZero();
+    add_product(normed, weights.gate, gate);
+    add_product(normed, weights.up, up);
+    for (Eigen::Index i = 0; i < count_; ++i) {
+      gated_ = (gate.row(i).array() * up.row(i).array() / (1 + (-gate.row(i).array()).exp())).matrix();
+      gate.row(i) = gated_;
+    }
+    add_product(gate, weights.down, state_.topRows(count_));
+  }
+
+  void record(std::size_t depth, const forward_options& options) {
+    if (!options.record_layers) return;
+    layer_states_[depth] = state_.topRows(count_);
+    recorded_ = depth + 1;
+  }
+
+  void logits_of(const const_matrix_ref& hidden) {
+    reserve_logits(hidden.rows());
+    auto logits = logits_.topRows(hidden.rows());
+    logits.setZero();
+    add_product(hidden, weights_->head(), logits);
+  }
+
+  /// out += x weight^T, for x [n x inputs], weight [outputs x inputs]. Every row goes through the same matrix-vector
+  /// products, in blocks of the weight that stay in the cache from row to row. Eigen's matrix-matrix product would
+  /// round a row differently in company than alone (2e-5 in logits near 20), and is no faster for a few rows.
+  static void add_product(const const_matrix_ref& x, const row_matrix& weight, matrix_ref out) {
+    constexpr Eigen::Index cached = 4096;  // numbers of a block: 16 KB
+    constexpr Eigen::Index unroll = 8;     // rows that Eigen's kernel takes together
+    const Eigen::Index height = std::max(unroll, cached / weight.cols() / unroll * unroll);
+    for (Eigen::Index first = 0; first < weight.rows(); first += height) {
+      const Eigen::Index rows = std::min(height, weight.rows() - first);
+      for (Eigen::Index i = 0; i < x.rows(); ++i) {
+        out.row(i).segment(first, rows).transpose().noalias() += weight.middleRows(first, rows) * x.row(i).transpose();
+      }
+    }
+  }
+
+  static void rms_norm(const const_matrix_ref& x, const Eigen::VectorXf& weight, matrix_ref out) {
+    for (Eigen::Index i = 0; i < x.rows(); ++i) {
+      const float mean_square = x.row(i).squaredNorm() / static_cast<float>(x.cols());
+      const float scale = 1 / std::sqrt(mean_square + norm_epsilon);
+      out.row(i) = scale * x.row(i).cwiseProduct(weight.transpose());
+    }
+  }
+
+  /// Turns the pairs (2j, 2j + 1) of every head by the angle of the row's position and of the pair's frequency.
+  void rotate(matrix_ref heads) const {
+    const Eigen::Index head_size = config_.head_size();
+    for (Eigen::Index i = 0; i < heads.rows(); ++i) {
+      for (Eigen::Index column = 0; column < heads.cols(); column += 2) {
+        const Eigen::Index pair = column % head_size / 2;
+        const float cosine = cosines_(i, pair);
+        const float sine = sines_(i, pair);
+        const float x = heads(i, column);
+        const float y = heads(i, column + 1);
+        heads(i, column) = x * cosine - y * sine;
+        heads(i, column + 1) = x * sine + y * cosine;
+      }
+    }
+  }
+
+  void reserve_workspace(Eigen::Index count) {
+    if (state_.rows() >= count) return;
+    for (row_matrix* buffer : {&state_, &normed_, &queries_, &attended_, &hidden_}) {
+      buffer->resize(count, config_.dim);
+    }
+    for (row_matrix* buffer : {&gate_, &up_}) buffer->resize(count, config_.hidden_dim);
+    gated_.resize(config_.hidden_dim);
+    for (row_matrix* buffer : {&cosines_, &sines_}) buffer->resize(count, config_.head_size() / 2);
+  }
+
+  void reserve_logits(Eigen::Index rows) {
+    if (logits_.rows() < rows) logits_.conservativeResize(rows, config_.vocabulary_size);
+  }
+
+  void reserve_scratch(Eigen::Index positions) {
+    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config_.sequence_length));
+  }
+
+  model_config config_;
+  std::shared_ptr<const model_weights> weights_;
+  kv_cache cache_;
+  forward_options options_;
+  Eigen::ArrayXd frequencies_;  // radians a position, one a pair
+  std::size_t size_ = 0;
+
+  // Results of the last call. The matrices only grow: their first rows are in use.
+  Eigen::Index appended_ = 0;
+  Eigen::Index scored_ = 0;
+  std::size_t recorded_ = 0;  // depths of layer_states_ that the last call filled
+  row_matrix hidden_;
+  row_matrix logits_;
+  std::vector<row_matrix> layer_states_;
+
+  // Workspace, likewise.
+  Eigen::Index count_ = 0;  // tokens of the pass that is going on
+  row_matrix state_, normed_, queries_, attended_;
+  row_matrix gate_, up_;
+  Eigen::RowVectorXf gated_;  // one row, always aligned alike: packets and single numbers round exp differently
+  row_matrix cosines_, sines_;
+  Eigen::VectorXf scratch_;
+};
+
+}  // namespace decant
