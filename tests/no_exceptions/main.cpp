@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include <decant/decant.hpp>
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What decant promises without exceptions and run-time type information: errors as values, and everything else.
 
 static_assert(!DECANT_EXCEPTIONS, "this program is compiled with -fno-exceptions");
 
@@ -15,14 +24,94 @@ void check(bool holds, const char* what) {
   ++failures;
 }
 
-}  // namespace
+template <class Result>
+void refused(const Result& made, std::string_view where, std::string_view message, const char* what) {
+  check(!made.has_value(), what);
+  check(made.error().code == decant::error_code::bad_parameter, what);
+  check(made.error().where == where, what);
+  check(made.error().message.find(message) != std::string::npos, what);
+}
 
-int main() {
+void results() {
   const decant::result<int> good = 3;
   check(good.has_value() && *good == 3, "a result holds its value");
   const decant::result<int> bad = decant::error{decant::error_code::bad_parameter, "top_p", "p must be a number"};
   check(!bad && bad.error().text() == "top_p: p must be a number", "a result holds its error");
+}
+
+void parameters() {
+  const double nan = std::bit_cast<double>(std::uint64_t{0x7FF8000000000000U});
+  refused(decant::top_p::make(-0.5), "top_p.p", "top_p: p = -0.5", "top_p refuses -0.5");
+  refused(decant::top_p::make(nan), "top_p.p", "top_p: p = nan", "top_p refuses NaN");
+  refused(decant::temperature::make(-1.0), "temperature.t", "-1", "temperature refuses -1");
+  refused(decant::temperature::make(nan), "temperature.t", "nan", "temperature refuses NaN");
+  refused(decant::min_p::make(1.5), "min_p.p", "1.5", "min_p refuses 1.5");
+  refused(decant::repetition_penalty::make(0.0), "repetition_penalty.penalty", "0", "repetition_penalty refuses 0");
+  refused(decant::frequency_penalty::make(nan), "frequency_penalty.penalty", "nan", "frequency_penalty refuses NaN");
+  refused(decant::presence_penalty::make(nan), "presence_penalty.penalty", "nan", "presence_penalty refuses NaN");
+  check(decant::top_p::make(0.9).has_value(), "top_p takes 0.9");
+  check(decant::temperature::make(0.0).has_value(), "temperature takes 0");
+  check(decant::top_k::make(40).has_value(), "top_k takes 40");
+  check(decant::no_repeat_ngram::make(3).has_value(), "no_repeat_ngram takes 3");
+  check(!decant::stop_matcher::make({""}).has_value(), "an empty stop string is refused");
+  check(decant::stop_matcher::make({"x"}).has_value(), "a stop string is taken");
+}
+
+void steps() {
+  auto decoder = decant::top_k(2) | decant::temperature(0.7) | decant::multinomial{};
+  const std::vector<decant::token_id> history{0};
+  const auto context = decant::context_after(history, 1, decant::draw_stream(1));
+  std::vector<float> row{1, 3, 2};
+  const auto good = decoder.try_step(row, context);
+  check(good.status == decant::row_status::ok && (good.token == 1 || good.token == 2), "a good row gives a token");
+  check(decoder.step(row, context) == good.token, "step gives the same token");
+  check(row == std::vector<float>{1, 3, 2}, "the row is restored");
+  check(decoder.law_of(row, context).size() == 2, "the law has what top_k keeps");
+
+  row[1] = std::bit_cast<float>(0x7FC00000U);
+  const auto bad = decoder.try_step(row, context);
+  check(bad.token == decant::no_token && bad.status == decant::row_status::not_finite, "NaN gives no token and its status");
+  check(decoder.law_of(row, context).empty(), "a bad row has no law");
+  const std::vector<float> empty(5, decant::gone);
+  check(decoder.try_step(empty, context).status == decant::row_status::empty, "all -inf gives no token and its status");
+
+  decant::dynamic_chain run_time{decant::top_k(2), decant::temperature(0.7)};
+  auto erased = run_time | decant::any_sampler(decant::multinomial{});
+  row[1] = 3;
+  check(erased.try_step(row, context).token == good.token, "an erased decoder gives the same token");
+  check(!decoder.explain(row, context, 0).survives, "explain works");
+}
+
+void generations() {
+  decant::stateless model([](std::span<const decant::token_id> tokens) {
+    std::vector<float> row(4, 0.0F);
+    row[(static_cast<std::size_t>(tokens.back()) + 1) % 4] = 50;
+    if (tokens.size() > 9) row.assign(4, decant::gone);
+    return row;
+  });
+  const auto bytes = [](decant::token_id id) { return std::string_view("abcd").substr(static_cast<std::size_t>(id), 1); };
+  const std::vector<decant::token_id> prompt{0};
+  auto decoder = decant::top_p(0.9) | decant::multinomial{};
+  const auto run = decant::generate(model, prompt, decoder, {.max_new_tokens = 6, .stop_strings = {"da"}, .bytes = bytes, .seed = 1});
+  check(run.tokens == std::vector<decant::token_id>{1, 2, 3, 0}, "generate draws what the model says");
+  check(run.text == "bc" && run.finish == decant::finish_reason::stop_string, "a stop string ends the text");
+  const auto stopped = decant::generate(model, prompt, decoder, {.stop_tokens = {2}, .seed = 1});
+  check(stopped.finish == decant::finish_reason::stop_token && stopped.stop_token == 2, "a stop token ends the run");
+  const auto bad = decant::generate(model, prompt, decoder, {.max_new_tokens = 50, .seed = 1});
+  check(bad.finish == decant::finish_reason::bad_row && bad.status == decant::row_status::empty && bad.tokens.size() == 9,
+        "a bad row ends the run");
+  const auto time = decant::generate(model, prompt, decoder, {.stop = decant::stop_any(decant::stop_sequence{{1, 2}}, decant::max_new_tokens{9}), .seed = 1});
+  check(time.finish == decant::finish_reason::stop_sequence, "criteria compose");
+}
+
+}  // namespace
+
+int main() {
   const double u = decant::draw_stream(1).uniform(decant::purpose::sample);
   check(u > 0 && u < 1, "a draw is strictly inside (0, 1)");
+  results();
+  parameters();
+  steps();
+  generations();
   return failures == 0 ? 0 : 1;
 }

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace detokenizer_tests {
+
 using decant::detokenizer;
 using decant::stop_matcher;
 using decant::token_id;
@@ -237,3 +239,5 @@ TEST_CASE("random tokens give the decoded bytes up to the naive match, in whole 
   CHECK(matches > 500);
   CHECK(matches < 2500);
 }
+
+}  // namespace detokenizer_tests

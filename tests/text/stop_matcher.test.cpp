@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace stop_matcher_tests {
+
 using decant::stop_matcher;
 using strings = std::vector<std::string>;
 
@@ -382,3 +384,5 @@ TEST_CASE("many and long stop strings", "[text]") {
   CHECK(one.push("b").matched == 0U);
   CHECK(run(stop_matcher({std::string(50000, 'a') + "b"}), {long_run + "c"}) == outcome{long_run + "c", std::nullopt});
 }
+
+}  // namespace stop_matcher_tests

@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace utf8_stream_tests {
+
 namespace {
 
 const std::string fffd = "\xEF\xBF\xBD";
@@ -267,3 +269,5 @@ TEST_CASE("the appending forms keep what is there", "[text]") {
   stream.flush(out);
   CHECK(out == "so: a\xC3\xA9" + fffd);
 }
+
+}  // namespace utf8_stream_tests

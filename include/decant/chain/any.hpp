@@ -75,7 +75,9 @@ struct erased_processor : erased_policy {
 template <LogitsProcessor P>
 struct processor_holder final : erased<erased_processor, P> {
   using erased<erased_processor, P>::erased;
-  [[nodiscard]] std::unique_ptr<erased_processor> clone() const override { return std::make_unique<processor_holder>(*this); }
+  [[nodiscard]] std::unique_ptr<erased_processor> clone() const override {
+    return std::make_unique<processor_holder>(*this);
+  }
   void apply(candidates& row, const step_context& context) override { this->policy(row, context); }
   void list_steps(std::vector<chain_step>& steps) override { decant::list_steps(this->policy, steps); }
 };
@@ -90,9 +92,11 @@ struct erased_sampler : erased_policy {
 template <Sampler S>
 struct sampler_holder final : erased<erased_sampler, S> {
   using erased<erased_sampler, S>::erased;
-  [[nodiscard]] std::unique_ptr<erased_sampler> clone() const override { return std::make_unique<sampler_holder>(*this); }
+  [[nodiscard]] std::unique_ptr<erased_sampler> clone() const override {
+    return std::make_unique<sampler_holder>(*this);
+  }
   token_id sample(candidates& row, const step_context& context) override { return this->policy(row, context); }
-  [[nodiscard]] bool has_law() const override { return LawSampler<S>; }
+  [[nodiscard]] bool has_law() const override { return decant::has_law(this->policy); }
   void narrow([[maybe_unused]] candidates& row, [[maybe_unused]] const step_context& context) override {
     if constexpr (LawSampler<S>) {
       this->policy.narrow(row, context);
@@ -118,7 +122,8 @@ class any_processor : public detail::erased_value<detail::erased_processor> {
   void list_steps(std::vector<chain_step>& steps) { policy_->list_steps(steps); }
 };
 
-/// Any sampler, its type forgotten. Satisfies LawSampler; calling narrow on one without a law is misuse, `has_law` tells.
+/// Any sampler, its type forgotten. Satisfies LawSampler; calling narrow on one without a law is misuse, `has_law`
+/// tells.
 class any_sampler : public detail::erased_value<detail::erased_sampler> {
  public:
   template <class S>

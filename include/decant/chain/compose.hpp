@@ -45,9 +45,11 @@ template <class Left, class Right>
   using L = std::remove_cvref_t<Left>;
   using R = std::remove_cvref_t<Right>;
   static_assert(!detail::ends_chain<L>, "decant: nothing can follow a sampler; put the processor before it");
-  static_assert(LogitsProcessor<R> || Sampler<R>,
-                "decant: what follows | is neither a processor, callable as void(candidates&, const step_context&), nor "
-                "a sampler, callable as token_id(candidates&, const step_context&)");
+  static_assert(
+      LogitsProcessor<R> || Sampler<R>,
+      "decant: what follows | is neither a processor, callable as void(candidates&, const step_context&), nor "
+      "a sampler, callable as token_id(candidates&, const step_context&); a decoder is complete and takes nothing "
+      "before it");
   if constexpr (detail::ends_chain<L> || !(LogitsProcessor<R> || Sampler<R>)) {
     return;  // the assertion above has said what is wrong
   } else if constexpr (Sampler<R>) {

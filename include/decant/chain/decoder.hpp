@@ -32,6 +32,7 @@ struct row_workspace {
   ~row_workspace() = default;
 
   candidates row;
+  law before;
 };
 
 /// Binds a row for a scope, and releases it however the scope is left: a processor that throws leaves the row restored.
@@ -79,11 +80,10 @@ class decoder {
       return {token, row().status()};
     }
     if (row().status() != row_status::ok) return {no_token, row().status()};
-    const double before = row().log_sum();
+    row().probabilities(workspace_.before);
     const token_id token = sampler_(row(), context);
     if (token == no_token) return {no_token, row().status()};
-    const double logit = static_cast<double>(row().logit(token));
-    accept(token, {logit - before, logit - row().log_sum()});
+    accept(token, {workspace_.before.log_probability(token), row().log_probability(token)});
     return {token, row_status::ok};
   }
 
@@ -114,8 +114,10 @@ class decoder {
     std::vector<chain_step> steps;
     decant::list_steps(processor, steps);
     if constexpr (LawSampler<S>) {
-      steps.push_back({decant::describe(sampler), false, &sampler,
-                       [](void* self, candidates& row, const step_context& c) { static_cast<S*>(self)->narrow(row, c); }});
+      if (decant::has_law(sampler))
+        steps.push_back(
+            {decant::describe(sampler), false, &sampler,
+             [](void* self, candidates& row, const step_context& c) { static_cast<S*>(self)->narrow(row, c); }});
     }
     const detail::bound_row bound(row(), logits);
     return detail::explain_steps(row(), context, id, steps);

@@ -14,14 +14,14 @@ namespace decant {
 
 /// What became of one token on its way through a chain.
 struct explanation {
-  bool survives = false;        ///< whether it can be drawn
-  std::string step;             ///< the step that removed it; "row" if it came as -inf, empty if it survives
-  std::size_t step_index = 0;   ///< that step's place, counting steps that are off too
-  float logit = gone;           ///< as it stood before that step, or at the end
-  double probability = 0;       ///< the same
-  std::size_t rank = 0;         ///< its place in descending order then, from 1; 0 if it came as -inf
+  bool survives = false;       ///< whether it can be drawn
+  std::string step;            ///< the step that removed it; "row" if it came as -inf, empty if it survives
+  std::size_t step_index = 0;  ///< that step's place, counting steps that are off too
+  float logit = gone;          ///< as it stood before that step, or at the end
+  double probability = 0;      ///< the same
+  std::size_t rank = 0;        ///< its place in descending order then, from 1; 0 if it came as -inf
   std::size_t tokens_before = 0, tokens_after = 0;  ///< how many were left before and after that step
-  std::string reason;           ///< all of this as a sentence
+  std::string reason;                               ///< all of this as a sentence
 };
 
 namespace detail {
@@ -30,15 +30,13 @@ inline void measure(candidates& row, token_id id, explanation& out) {
   out.logit = row.logit(id);
   out.tokens_before = out.tokens_after = row.size();
   if (row.status() != row_status::ok || is_gone(out.logit)) return;
-  out.probability = math::exp(static_cast<double>(out.logit) - row.log_sum());
-  out.rank = 1;
-  row.visit([&](token_id other, float logit) { out.rank += logit > out.logit || (logit == out.logit && other < id); });
+  out.probability = math::exp(row.log_probability(id));
+  out.rank = row.rank(id);
 }
 
 inline std::string standing(const explanation& e) {
-  return "logit " + number_text(e.logit) + ", probability " +
-         number_text(std::round(e.probability * 1e6) / 1e6) + ", rank " + number_text(e.rank) + " of " +
-         number_text(e.tokens_before);
+  return "logit " + number_text(e.logit) + ", probability " + number_text(std::round(e.probability * 1e6) / 1e6) +
+         ", rank " + number_text(e.rank) + " of " + number_text(e.tokens_before);
 }
 
 /// Explains with the row bound; `steps` are run one by one.
@@ -60,10 +58,11 @@ inline explanation explain_steps(candidates& row, const step_context& context, t
     out.step_index = i;
     out.tokens_after = row.size();
     out.reason = out.step + " removed it: " + standing(before) + "; ";
-    if (row.status() != row_status::ok) return out.reason += std::string("the row is now ") + to_string(row.status()), out;
+    if (row.status() != row_status::ok)
+      return out.reason += std::string("the row is now ") + to_string(row.status()), out;
     const entry last = row.descending(out.tokens_after).back();
-    out.reason += number_text(out.tokens_after) + " left, down to logit " + number_text(last.logit) +
-                  " of token " + number_text(last.id);
+    out.reason += number_text(out.tokens_after) + " left, down to logit " + number_text(last.logit) + " of token " +
+                  number_text(last.id);
     return out;
   }
   measure(row, id, out);

@@ -27,8 +27,9 @@ void list_steps(P& processor, std::vector<chain_step>& steps) {
   if constexpr (requires { processor.list_steps(steps); }) {
     processor.list_steps(steps);
   } else {
-    steps.push_back({describe(processor), is_off(processor), &processor,
-                     [](void* self, candidates& row, const step_context& context) { (*static_cast<P*>(self))(row, context); }});
+    steps.push_back(
+        {describe(processor), is_off(processor), &processor,
+         [](void* self, candidates& row, const step_context& context) { (*static_cast<P*>(self))(row, context); }});
   }
 }
 
@@ -41,6 +42,18 @@ bool keeps_state(const P& policy) {
     return policy.keeps_state();
   } else {
     return Stateful<P>;
+  }
+}
+
+/// Whether a sampler has a law to narrow to; one put together at run time is asked.
+template <Sampler S>
+bool has_law(const S& sampler) {
+  if constexpr (requires {
+                  { sampler.has_law() } -> std::convertible_to<bool>;
+                }) {
+    return sampler.has_law();
+  } else {
+    return LawSampler<S>;
   }
 }
 
@@ -70,7 +83,8 @@ inline void append_step(std::string& text, const std::string& step) {
 
 }  // namespace detail
 
-/// A processor with a name of its own, for lambdas: `named("no vowels", [](candidates& row, const step_context&) {...})`.
+/// A processor with a name of its own, for lambdas: `named("no vowels", [](candidates& row, const step_context&)
+/// {...})`.
 template <LogitsProcessor P>
 class named {
  public:

@@ -31,17 +31,27 @@ struct entry {
   friend bool operator==(const entry&, const entry&) = default;
 };
 
+namespace detail {
+
+template <class Row>
+inline constexpr bool is_span = false;
+template <class Element, std::size_t extent>
+inline constexpr bool is_span<std::span<Element, extent>> = true;
+
+}  // namespace detail
+
 /// One row of logits on its way to a token: what every processor and sampler works on.
 ///
 /// Binds to a caller's row without copying it, answers questions about the tokens that are left, takes edits and
-/// narrowings, and ends in a law or a drawn token. Release, or destruction, leaves a mutable row as it was, bit for bit.
-/// The same object serves row after row: in steady state nothing allocates. One thread at a time; the row must stay
-/// alive and unchanged between bind and release.
+/// narrowings, and ends in a law or a drawn token. Release, or destruction, leaves a mutable row as it was, bit for
+/// bit. The same object serves row after row: in steady state nothing allocates. One thread at a time; the row must
+/// stay alive and unchanged between bind and release.
 ///
 /// Rules that hold everywhere:
 ///  - A token whose logit is -inf is gone, whether it came so or was banned, and gone is final (but see rewrite).
 ///  - Order is by logit, ties by lower id first. Narrowing keeps at least one token.
-///  - A row that is empty or not finite when first read is bad: everything after that does nothing, draw gives no_token.
+///  - A row that is empty or not finite when first read is bad: everything after that does nothing, draw gives
+///  no_token.
 ///  - Denormal logits read as 0.
 ///
 /// How: logits stand as a * z + b with z in memory and a, b in double, so temperature never touches memory. The row is
@@ -66,7 +76,8 @@ class candidates {
   /// and restored. Only the first `vocabulary_size` entries exist, for rows padded by an engine. O(1).
   /// Misuse: an empty row, a vocabulary larger than the row, a mutable row that other candidates hold.
   template <class Row>
-    requires requires(Row& row) { std::span(row); } && (std::is_lvalue_reference_v<Row> || std::is_trivially_copyable_v<Row>)
+    requires requires(Row& row) { std::span(row); } &&
+             (std::is_lvalue_reference_v<Row> || detail::is_span<std::remove_cv_t<Row>>)
   void bind(Row&& row, std::size_t vocabulary_size = whole_row) {
     using element = std::remove_reference_t<decltype(*std::data(row))>;
     bind_span(std::span<element>(row), vocabulary_size);
@@ -81,6 +92,8 @@ class candidates {
     mutable_row_ = nullptr;
     row_ = {};
     vocabulary_size_ = 0;
+    status_ = row_status::ok;
+    forget_facts();
     clear_dense();
     ids_.clear();
     z_.clear();
@@ -113,10 +126,9 @@ class candidates {
   [[nodiscard]] double log_sum(double power = 1) {
     if (!read()) return static_cast<double>(gone);
     if (power == 1) return measure_mass(), log_sum_;
-    const double top = effective(max_);
     double sum = 0;
-    each([&](token_id, float z) { sum += math::exp(math::product(power, effective(z) - top)); });
-    return math::product(power, top) + math::log(sum);
+    each([&](token_id, float z) { sum = math::rounded(sum + math::exp(math::product(power, relative(z)))); });
+    return math::product(power, effective(max_)) + math::log(sum);
   }
 
   /// The entropy in nats of the distribution as it stands; remembered. One pass in double.
@@ -129,19 +141,19 @@ class candidates {
   /// The population standard deviation of the logits that are not gone. Two passes in double.
   [[nodiscard]] double sigma() {
     if (!read()) return 0;
-    const double top = effective(max_), count = static_cast<double>(size_);
+    const double count = static_cast<double>(size_);
     double sum = 0, squares = 0;
-    each([&](token_id, float z) { sum += effective(z) - top; });
+    each([&](token_id, float z) { sum = math::rounded(sum + relative(z)); });
     const double mean = sum / count;
     each([&](token_id, float z) {
-      const double d = effective(z) - top - mean;
-      squares += math::product(d, d);
+      const double d = relative(z) - mean;
+      squares = math::rounded(squares + math::product(d, d));
     });
     return std::sqrt(squares / count);
   }
 
-  /// The first `count` tokens by (logit descending, id ascending), fewer if fewer are left. A prefix grows on demand and
-  /// is kept until an edit; the span is valid until the next call. O(size log count) for what is new.
+  /// The first `count` tokens by (logit descending, id ascending), fewer if fewer are left. A prefix grows on demand
+  /// and is kept until an edit; the span is valid until the next call. O(size log count) for what is new.
   [[nodiscard]] std::span<const entry> descending(std::size_t count) {
     sort_prefix(count);
     listed_.clear();
@@ -151,29 +163,56 @@ class candidates {
     return listed_;
   }
 
+  /// The place of a token in descending order, from 1; 0 if it is gone. Reads the row; one pass.
+  [[nodiscard]] std::size_t rank(token_id id) {
+    check(id);
+    const float z = stored(id);
+    if (!read() || is_gone(z)) return 0;
+    std::size_t place = 1;
+    each([&](token_id other, float value) { place += before({other, value}, {id, z}); });
+    return place;
+  }
+
   /// Calls f(id, logit) for every token that is not gone, in ascending id.
   template <class F>
   void visit(F f) const {
-    each([&](token_id id, float z) { f(id, effective_float(z)); });
+    if (!bad()) each([&](token_id id, float z) { f(id, effective_float(z)); });
+  }
+
+  /// Calls f(id, logit - max()) for every token that is not gone, in ascending id: in double, for sums and noise, where
+  /// a logit rounded to float would lose what a low temperature has spread out. Reads the row.
+  template <class F>
+  void visit_below_max(F f) {
+    if (read()) each([&](token_id id, float z) { f(id, relative(z)); });
+  }
+
+  /// The natural logarithm of a token's probability, -inf if it is gone. Reads the row; one pass if its mass is not
+  /// known.
+  [[nodiscard]] double log_probability(token_id id) {
+    check(id);
+    const float z = stored(id);
+    if (!read() || is_gone(z)) return static_cast<double>(gone);
+    measure_mass();
+    return relative(z) - math::log(mass_);
   }
 
   // ---- edits: a token that is gone stays gone
 
-  /// Gives a token a logit; -inf bans it. The stored value is rounded to float.
+  /// Gives a token a logit; -inf bans it. The stored value is rounded to float, and stays finite if it was.
   void set(token_id id, float logit) {
     check(id);
     if (bad() || is_gone(stored(id))) return;
-    if (is_gone(logit)) return put(id, gone);
+    if (!math::is_finite(logit)) return put(id, logit);  // a ban, or bad data that the next reading will find
     put_scaled(id, (static_cast<double>(logit) - shift_) / scale_, [&] { put(id, logit); });
   }
 
-  /// Adds to a token's logit; -inf bans it. The stored value is rounded to float.
+  /// Adds to a token's logit; -inf bans it. The stored value is rounded to float, and stays finite if it was.
   void add(token_id id, float amount) {
     check(id);
-    if (bad() || is_gone(stored(id))) return;
-    if (is_gone(amount)) return put(id, gone);
+    if (bad() || !math::is_finite(stored(id))) return;  // gone stays gone, and bad data stays bad
+    if (!math::is_finite(amount)) return put(id, amount);
     put_scaled(id, static_cast<double>(stored(id)) + static_cast<double>(amount) / scale_,
-               [&] { put(id, static_cast<float>(static_cast<double>(stored(id)) + static_cast<double>(amount))); });
+               [&] { put(id, math::saturated(static_cast<double>(stored(id)) + static_cast<double>(amount))); });
   }
 
   /// Bans a token.
@@ -181,7 +220,8 @@ class candidates {
 
   /// logit = scale * logit + shift for every token, in O(1). `scale` > 0: order and ties stay.
   void affine(double scale, double shift = 0) {
-    DECANT_ASSERT(scale > 0 && math::is_finite(scale) && math::is_finite(shift), "affine needs finite numbers, scale > 0");
+    DECANT_ASSERT(scale > 0 && math::is_finite(scale) && math::is_finite(shift),
+                  "affine needs finite numbers, scale > 0");
     if (bad()) return;
     // Past 2^400 either way nothing changes any more: the law is the argmax or uniform. Within, no product overflows.
     scale_ = std::clamp(scale_ * scale, 0x1p-400, 0x1p400);
@@ -274,18 +314,18 @@ class candidates {
   /// Keeps the smallest set of probability mass >= p, filled in descending order, or, with a finite `around`, in
   /// ascending |logit - around| with ties by lower id; and at least `min_keep` (at least one) tokens of that order.
   /// p >= 1 keeps all. Masses are sums of double exponentials, which decide at the border. Reads the row.
-  void keep_mass(double p, std::size_t min_keep = 1, double around = std::numeric_limits<double>::max()) {
+  void keep_mass(double p, std::size_t min_keep = 1, double around = from_the_top) {
     if (!read() || p >= 1) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
-    if (around != std::numeric_limits<double>::max()) return keep_mass_around(p, min_keep, around);
+    if (math::is_finite(around)) return keep_mass_around(p, min_keep, around);
     measure_mass();
-    const double top = effective(max_), wanted = math::product(p, mass_);
+    const double wanted = math::product(p, mass_);
     double mass = 0;
     std::size_t kept = 0;
     for (std::size_t reach = 32; kept < size_; reach *= 4) {
       sort_prefix(reach);
       for (; kept < order_.size();) {
-        mass += math::exp(effective(order_[kept].logit) - top);
+        mass = math::rounded(mass + math::exp(relative(order_[kept].logit)));
         ++kept;
         if (mass >= wanted && kept >= min_keep) return kept < size_ ? cut(order_[kept - 1], kept) : void();
       }
@@ -354,6 +394,7 @@ class candidates {
 
  private:
   static constexpr std::size_t whole_row = std::numeric_limits<std::size_t>::max();
+  static constexpr double from_the_top = std::bit_cast<double>(0x7FF0000000000000U);  // +infinity
   static constexpr std::uint32_t not_patched = std::numeric_limits<std::uint32_t>::max();
 
   /// The caller's row, or the workspace row, in whichever width it has.
@@ -421,8 +462,12 @@ class candidates {
 
   [[nodiscard]] float effective_float(float z) const noexcept {
     if (!math::is_finite(z) || (scale_ == 1 && shift_ == 0)) return z;
-    constexpr double largest = std::numeric_limits<float>::max();
-    return math::flush_denormal(static_cast<float>(std::clamp(effective(z), -largest, largest)));
+    return math::flush_denormal(math::saturated(effective(z)));
+  }
+
+  /// effective(z) - effective(max), without what the shift would round away.
+  [[nodiscard]] double relative(float z) const noexcept {
+    return math::product(scale_, static_cast<double>(z) - static_cast<double>(max_));
   }
 
   [[nodiscard]] bool masked_out(std::size_t id) const noexcept {
@@ -527,15 +572,14 @@ class candidates {
   void measure_mass() {
     if (mass_known_) return;
     mass_known_ = true;
-    const double top = effective(max_);
     double sum = 0, weighted = 0;
     each([&](token_id, float z) {
-      const double below = effective(z) - top, w = math::exp(below);
-      sum += w;
-      weighted += math::product(w, below);
+      const double below = relative(z), w = math::exp(below);
+      sum = math::rounded(sum + w);
+      weighted = math::rounded(weighted + math::product(w, below));
     });
     mass_ = sum;
-    log_sum_ = top + math::log(sum);
+    log_sum_ = effective(max_) + math::log(sum);
     // H = ln Z - E[logit - top]; rounding may leave a tiny negative where it is 0.
     entropy_ = std::max(0.0, math::log(sum) - weighted / sum);
   }
@@ -600,7 +644,7 @@ class candidates {
 
   void keep_mass_around(double p, std::size_t min_keep, double around) {
     measure_mass();
-    const double top = effective(max_), wanted = math::product(p, mass_);
+    const double wanted = math::product(p, mass_);
     near_.clear();
     each([&](token_id id, float z) { near_.push_back({std::abs(effective(z) - around), id, z}); });
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) {
@@ -609,7 +653,7 @@ class candidates {
     double mass = 0;
     std::size_t kept = 0;
     while (kept < near_.size() && (mass < wanted || kept < min_keep)) {
-      mass += math::exp(effective(near_[kept].z) - top);
+      mass = math::rounded(mass + math::exp(relative(near_[kept].z)));
       ++kept;
     }
     if (kept == size_) return;
@@ -654,14 +698,25 @@ class candidates {
 
   // ---- editing
 
-  /// Stores a value that a and b have been divided out of; where float cannot hold it, folds a and b into the stored
-  /// values first and calls `plain`.
+  /// Stores a value that a and b have been divided out of. Where a float cannot hold it, but could hold all logits as
+  /// they stand, folds a and b into the stored values first and calls `plain`.
   template <class Plain>
   void put_scaled(token_id id, double z, Plain plain) {
     if (scale_ == 1 && shift_ == 0) return plain();
-    if (std::abs(z) <= static_cast<double>(std::numeric_limits<float>::max())) return put(id, static_cast<float>(z));
+    const double magnitude = std::abs(z);
+    const bool holds = magnitude <= static_cast<double>(std::numeric_limits<float>::max()) &&
+                       (magnitude >= static_cast<double>(std::numeric_limits<float>::min()) || z == 0);
+    if (holds || !logits_fit_a_float()) return put(id, math::saturated(z));
     transform([](token_id, float logit) { return logit; });
     plain();
+  }
+
+  [[nodiscard]] bool logits_fit_a_float() const {
+    bool fit = true;
+    each([&](token_id, float z) {
+      fit = fit && effective(z) <= static_cast<double>(std::numeric_limits<float>::max());
+    });
+    return fit;
   }
 
   void put(token_id id, float z) {
@@ -763,7 +818,9 @@ class candidates {
   /// The weights of block b; `begin` is its first place in compact form.
   void fill_block(std::size_t b, std::size_t begin, const math::weight_map& weight, math::block_weights& out) const {
     out.fill(0);
-    const auto store = [&](token_id id, float z) { out[static_cast<std::size_t>(id) % 64] = static_cast<double>(weight(z)); };
+    const auto store = [&](token_id id, float z) {
+      out[static_cast<std::size_t>(id) % 64] = static_cast<double>(weight(z));
+    };
     if (!compact_) return each_in_block(b, store);
     for (std::size_t i = begin; i < ids_.size() && static_cast<std::size_t>(ids_[i]) / 64 == b; ++i) {
       if (!is_gone(z_[i])) store(ids_[i], z_[i]);
@@ -789,14 +846,14 @@ class candidates {
   double scale_ = 1, shift_ = 0;
   double mass_ = 0, log_sum_ = 0, entropy_ = 0;
 
-  std::vector<entry> undo_;               // what stood in the mutable row, oldest first
-  std::vector<std::uint32_t> patch_of_;   // per block: its place in patches_; empty while there are none
-  std::vector<float> patches_;            // blocks of 64
-  std::vector<std::uint64_t> mask_;       // bit set: allowed; empty while all are
-  std::vector<float> workspace_;          // the row, once a dense map or an edit under a bound has been made
-  std::vector<token_id> ids_;             // compact form, ascending; a ban leaves -inf in z_ until the next narrowing
+  std::vector<entry> undo_;              // what stood in the mutable row, oldest first
+  std::vector<std::uint32_t> patch_of_;  // per block: its place in patches_; empty while there are none
+  std::vector<float> patches_;           // blocks of 64
+  std::vector<std::uint64_t> mask_;      // bit set: allowed; empty while all are
+  std::vector<float> workspace_;         // the row, once a dense map or an edit under a bound has been made
+  std::vector<token_id> ids_;            // compact form, ascending; a ban leaves -inf in z_ until the next narrowing
   std::vector<float> z_;
-  std::vector<entry> order_, listed_;     // descending prefix: stored, and as handed out
+  std::vector<entry> order_, listed_;  // descending prefix: stored, and as handed out
   std::vector<distant> near_;
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <decant/core/token.hpp>
@@ -37,8 +38,14 @@ namespace detail {
 }
 
 /// The shortest decimal text that reads back as `value` in its own type: 0.95, not 0.94999999.
+/// Whole numbers are written out: 100000, not 1e+05.
 template <class Number>
 std::string number_text(Number value) {
+  if constexpr (!std::is_integral_v<Number>) {
+    if (value > -1e15 && value < 1e15 && static_cast<Number>(static_cast<long long>(value)) == value && value != 0) {
+      return std::to_string(static_cast<long long>(value));
+    }
+  }
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   return std::string(buffer, end);
@@ -119,9 +126,7 @@ class [[nodiscard]] result {
   [[nodiscard]] const decant::error& error() const noexcept { return error_; }
 
  private:
-  void present() const {
-    DECANT_ASSERT(value_.has_value(), "value() of a result that holds an error");
-  }
+  void present() const { DECANT_ASSERT(value_.has_value(), "value() of a result that holds an error"); }
 
   std::optional<T> value_;
   decant::error error_;

@@ -21,8 +21,8 @@ namespace decant {
 /// A token as it comes out of a generation.
 struct token_event {
   token_id token = no_token;
-  std::string_view text;  ///< what can be shown now: whole characters, no part of a stop string; until the next event
-  std::size_t index = 0;  ///< its place in the output, from 0
+  std::string_view text{};  ///< what can be shown now: whole characters, no part of a stop string; until the next event
+  std::size_t index = 0;    ///< its place in the output, from 0
   finish_reason finish = finish_reason::none;  ///< set on the last event
 };
 
@@ -51,9 +51,10 @@ class token_callback {
 /// How to run a generation. Everything has a default that leaves the rest effective.
 struct generate_options {
   std::size_t max_new_tokens = 256;  ///< 0 generates nothing
-  std::size_t context_length = 0;    ///< prompt and output together; 0: what the model's sequence_length() says, if it has one
+  std::size_t context_length =
+      0;  ///< prompt and output together; 0: what the model's sequence_length() says, if it has one
 
-  std::vector<token_id> stop_tokens{};  ///< drawing one ends the run; it stands in the tokens, not in the text
+  std::vector<token_id> stop_tokens{};      ///< drawing one ends the run; it stands in the tokens, not in the text
   std::vector<std::string> stop_strings{};  ///< need `bytes`; the text ends before the one that is reached
   any_criterion stop{};                     ///< anything else that ends the run; stop_any and stop_all compose
 
@@ -61,9 +62,9 @@ struct generate_options {
   token_callback on_token{};                          ///< called with every event, in order
 
   std::optional<std::uint64_t> seed{};  ///< absent: a random one, reported in the result
-  std::uint64_t sequence = 0;         ///< names this request among those with one seed
-  std::size_t cached = 0;  ///< how many tokens of the prompt the model holds already; 0 starts the model anew
-  decision_hook* hook = nullptr;      ///< for tests: makes the random decisions
+  std::uint64_t sequence = 0;           ///< names this request among those with one seed
+  std::size_t cached = 0;         ///< how many tokens of the prompt the model holds already; 0 starts the model anew
+  decision_hook* hook = nullptr;  ///< for tests: makes the random decisions
 };
 
 /// What a generation came to.
@@ -72,15 +73,15 @@ struct generation {
   std::string text;              ///< its text, if `bytes` was given
 
   finish_reason finish = finish_reason::none;
-  token_id stop_token = no_token;             ///< which stop token, for finish_reason::stop_token
-  std::optional<std::size_t> stop_string;     ///< which stop string, for finish_reason::stop_string
-  row_status status = row_status::ok;         ///< why, for finish_reason::bad_row
+  token_id stop_token = no_token;          ///< which stop token, for finish_reason::stop_token
+  std::optional<std::size_t> stop_string;  ///< which stop string, for finish_reason::stop_string
+  row_status status = row_status::ok;      ///< why, for finish_reason::bad_row
 
-  std::uint64_t seed = 0;         ///< given or made up: with it the run can be repeated
+  std::uint64_t seed = 0;  ///< given or made up: with it the run can be repeated
   std::size_t prompt_tokens = 0;
-  double prompt_seconds = 0;      ///< model time for the prompt
-  double model_seconds = 0;       ///< model time for all further tokens
-  double decode_seconds = 0;      ///< time in the chain and the sampler
+  double prompt_seconds = 0;  ///< model time for the prompt
+  double model_seconds = 0;   ///< model time for all further tokens
+  double decode_seconds = 0;  ///< time in the chain and the sampler
 
   [[nodiscard]] double seconds() const { return prompt_seconds + model_seconds + decode_seconds; }
   [[nodiscard]] double tokens_per_second() const {

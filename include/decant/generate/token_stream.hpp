@@ -27,9 +27,9 @@ namespace decant {
 ///     for (const token_event& event : token_stream(model, prompt, decoder, options)) std::cout << event.text;
 ///
 /// Each position is given to the model once; the context grows by exactly what is drawn. The decoder is copied, so its
-/// state starts as it stands and the caller's does not change; the model is started anew unless `cached` says otherwise.
-/// Stopping early is leaving the loop. After the end, `result()` holds everything.
-/// Misuse: an empty prompt, stop strings without `bytes`.
+/// state starts as it stands and the caller's does not change; the model is started anew unless `cached` says
+/// otherwise. Stopping early is leaving the loop. After the end, `result()` holds everything. Misuse: an empty prompt,
+/// stop strings without `bytes`.
 template <Model M, Decoder D>
 class token_stream {
  public:
@@ -71,7 +71,10 @@ class token_stream {
     if (result_.finish != finish_reason::none && text_) text_->flush(shown_);
     result_.text += shown_;
     event_ = {outcome.token, shown_, result_.tokens.size() - 1, result_.finish};
-    if (!options_.on_token(event_) && result_.finish == finish_reason::none) cancel();
+    if (!options_.on_token(event_) && result_.finish == finish_reason::none) {
+      cancel();
+      event_.finish = result_.finish;
+    }
     return &event_;
   }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <decant/math/strict.hpp>
 
@@ -22,12 +23,20 @@ namespace decant::math {
 [[nodiscard]] constexpr bool is_finite(double x) noexcept {
   return (std::bit_cast<std::uint64_t>(x) & 0x7FF0000000000000U) != 0x7FF0000000000000U;
 }
-[[nodiscard]] constexpr bool is_plus_infinity(float x) noexcept { return std::bit_cast<std::uint32_t>(x) == 0x7F800000U; }
+[[nodiscard]] constexpr bool is_plus_infinity(float x) noexcept {
+  return std::bit_cast<std::uint32_t>(x) == 0x7F800000U;
+}
 
 /// A denormal as zero: builds that flush denormals and builds that do not must read the same row.
 [[nodiscard]] constexpr float flush_denormal(float x) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   return std::bit_cast<float>((bits & 0x7F800000U) == 0 ? bits & 0x80000000U : bits);
+}
+
+/// The nearest finite float; NaN stays NaN.
+[[nodiscard]] inline float saturated(double x) noexcept {
+  constexpr double largest = std::numeric_limits<float>::max();
+  return static_cast<float>(x > largest ? largest : x < -largest ? -largest : x);
 }
 
 DECANT_STRICT_BEGIN
@@ -36,7 +45,7 @@ DECANT_STRICT_BEGIN
 DECANT_STRICT inline double exp(double x) noexcept {
   if (is_nan(x)) return x;
   if (x > 709.782712893384) return std::bit_cast<double>(0x7FF0000000000000U);
-  if (x < -708.0) return 0;
+  if (x < -708.3964185322641) return 0;
   constexpr double log2e = 1.4426950408889634, ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
   const double scaled = product(x, log2e);
   const auto k = static_cast<std::int64_t>(scaled + (scaled < 0 ? -0.5 : 0.5));
@@ -57,18 +66,25 @@ DECANT_STRICT inline double exp(double x) noexcept {
   const double y = 1.0 + (r + product(product(r, r), p));
   // Two factors, because 2^1024 alone does not exist.
   const std::int64_t half = k / 2;
-  const auto power_of_two = [](std::int64_t n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); };
+  const auto power_of_two = [](std::int64_t n) {
+    return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
+  };
   return y * power_of_two(half) * power_of_two(k - half);
 }
 
-/// ln x in double for normal x > 0, within 1 ulp or so; -inf for 0, NaN below.
+/// ln x in double for x > 0, within 1 ulp or so; -inf for 0, NaN below.
 DECANT_STRICT inline double log(double x) noexcept {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
+  auto bits = std::bit_cast<std::uint64_t>(x);
   if (is_nan(x) || bits == 0x7FF0000000000000U) return x;
-  if ((bits << 1) == 0 || bits < 0x0010000000000000U) return std::bit_cast<double>(0xFFF0000000000000U);
+  if ((bits << 1) == 0) return std::bit_cast<double>(0xFFF0000000000000U);
   if ((bits >> 63) != 0) return std::bit_cast<double>(0x7FF8000000000000U);
   constexpr double ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
-  auto exponent = static_cast<std::int64_t>(bits >> 52) - 1023;
+  std::int64_t exponent = -1023;
+  if (bits < 0x0010000000000000U) {  // a denormal, which some builds flush: as an integer times 2^-1074
+    exponent -= 1074;
+    bits = std::bit_cast<std::uint64_t>(static_cast<double>(bits));
+  }
+  exponent += static_cast<std::int64_t>(bits >> 52);
   double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFU) | 0x3FF0000000000000U);
   if (m > 1.4142135623730951) {
     m *= 0.5;

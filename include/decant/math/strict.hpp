@@ -5,8 +5,9 @@
 // compiled without contraction, reassociation or the assumption that NaN and infinity do not exist, whatever flags the
 // user's build has: the same seed must give the same tokens under -ffast-math, -O0 and -march=native.
 //
-// g++ contracts across statements and obeys only the attribute; clang ignores the attribute and obeys the pragmas, except
-// that under -ffast-math its back end fuses products and sums whatever they say. Hence product(), which nothing fuses.
+// g++ contracts across statements and obeys only the attribute; clang ignores the attribute and obeys the pragmas,
+// except that under -ffast-math its back end fuses products and sums whatever they say. Hence rounded() and product(),
+// which hold anywhere.
 #if defined(__clang__)
 #define DECANT_STRICT_BEGIN \
   _Pragma("float_control(push)") _Pragma("float_control(precise, on)") _Pragma("clang fp contract(off)")
@@ -24,19 +25,25 @@
 
 namespace decant::math {
 
-/// a * b, rounded: opaque to the optimiser, so that no later sum is fused with it whatever the flags.
+/// The value of an expression, opaque to the optimiser: what comes after is neither fused nor reassociated with it,
+/// whatever the flags.
+template <class Float>
+inline Float rounded(Float value) noexcept {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__SSE2__))
+  asm("" : "+x"(value));
+#elif defined(__GNUC__) && defined(__aarch64__)
+  asm("" : "+w"(value));
+#else
+  volatile Float stored = value;
+  value = stored;
+#endif
+  return value;
+}
+
+/// a * b, so that no later sum is fused with it.
 template <class Float>
 inline Float product(Float a, Float b) noexcept {
-  Float rounded = a * b;
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__SSE2__))
-  asm("" : "+x"(rounded));
-#elif defined(__GNUC__) && defined(__aarch64__)
-  asm("" : "+w"(rounded));
-#else
-  volatile Float stored = rounded;
-  rounded = stored;
-#endif
-  return rounded;
+  return rounded(a * b);
 }
 
 }  // namespace decant::math

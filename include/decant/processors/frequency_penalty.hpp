@@ -30,7 +30,7 @@ class frequency_penalty : public made_or_error<frequency_penalty> {
 
   void operator()(candidates& row, const step_context& context) {
     if (off()) return;
-    for (const auto& [id, count] : counts_.count(context.output())) row.add(id, static_cast<float>(-penalty_ * count));
+    for (const auto& [id, count] : counts_.count(context.output())) row.add(id, math::saturated(-penalty_ * count));
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 0; }

@@ -13,10 +13,10 @@ namespace decant {
 
 /// Lowers a token's logit by the penalty if it has occurred in the output at all.
 ///
-/// Effect: a token that occurred loses the penalty once, however often it occurred; a negative penalty encourages. Sees the output only,
-/// not the prompt. Shifting all logits changes nothing. O(output), sparse edits.
-/// Off: penalty = 0. Errors: parameter_error unless the penalty is a finite number.
-/// Reference: OpenAI API, "Frequency and presence penalties".
+/// Effect: a token that occurred loses the penalty once, however often it occurred; a negative penalty encourages. Sees
+/// the output only, not the prompt. Shifting all logits changes nothing. O(output), sparse edits. Off: penalty = 0.
+/// Errors: parameter_error unless the penalty is a finite number. Reference: OpenAI API, "Frequency and presence
+/// penalties".
 class presence_penalty : public made_or_error<presence_penalty> {
  public:
   static constexpr std::string_view name = "presence_penalty";
@@ -30,7 +30,7 @@ class presence_penalty : public made_or_error<presence_penalty> {
 
   void operator()(candidates& row, const step_context& context) {
     if (off()) return;
-    for (const auto& [id, count] : counts_.count(context.output())) row.add(id, static_cast<float>(-penalty_));
+    for (const auto& [id, count] : counts_.count(context.output())) row.add(id, math::saturated(-penalty_));
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 0; }

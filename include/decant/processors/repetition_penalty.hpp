@@ -33,8 +33,8 @@ class repetition_penalty : public made_or_error<repetition_penalty> {
   void operator()(candidates& row, const step_context& context) {
     if (off()) return;
     for (const auto& [id, count] : counts_.count(context.tokens)) {
-      const double logit = static_cast<double>(row.logit(id));
-      row.set(id, static_cast<float>(logit > 0 ? logit / penalty_ : logit * penalty_));
+      const auto logit = static_cast<double>(row.logit(id));
+      if (math::is_finite(logit)) row.set(id, math::saturated(logit > 0 ? logit / penalty_ : logit * penalty_));
     }
   }
 

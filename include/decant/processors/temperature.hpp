@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -30,7 +31,7 @@ class temperature : public made_or_error<temperature> {
   void operator()(candidates& row, const step_context&) const {
     if (off()) return;
     if (t_ == 0 || !math::is_finite(1 / t_)) return row.keep_largest(1);
-    row.affine(1 / t_);
+    row.affine(std::max(1 / t_, 0x1p-1000));  // never a denormal, which some builds flush to 0
   }
 
   [[nodiscard]] bool off() const { return t_ == 1; }

@@ -18,11 +18,11 @@ namespace decant {
 class gumbel {
  public:
   token_id operator()(candidates& row, const step_context& context) const {
-    if (row.status() != row_status::ok) return no_token;
+    if (row.size() == 1) return row.argmax();
     token_id best = no_token;
     double highest = 0;
-    row.visit([&](token_id id, float logit) {
-      const double perturbed = static_cast<double>(logit) + context.draws.gumbel(purpose::noise, id);
+    row.visit_below_max([&](token_id id, double below) {
+      const double perturbed = below + context.draws.gumbel(purpose::noise, id);
       if (best == no_token || perturbed > highest) {
         highest = perturbed;
         best = id;

@@ -16,8 +16,8 @@ namespace decant::testing {
 /// What `candidates` must be equal to: the same verbs over a plain array, each done at once and in full.
 ///
 /// No modes, no laziness, no undo: every question and every narrowing walks the whole array, in double. It rounds to
-/// float exactly where candidates stores a float (set, add, transform), so survivors can be compared for equality. Use it
-/// to state what a processor means, and compare: see tests/property. O(n log n) a narrowing.
+/// float exactly where candidates stores a float (set, add, transform), so survivors can be compared for equality. Use
+/// it to state what a processor means, and compare: see tests/property. O(n log n) a narrowing.
 class eager_row {
  public:
   explicit eager_row(std::span<const float> logits) {
@@ -36,35 +36,35 @@ class eager_row {
   [[nodiscard]] std::size_t vocabulary_size() const { return z_.size(); }
   [[nodiscard]] std::size_t size() { return static_cast<void>(status()), ids().size(); }
   [[nodiscard]] float logit(token_id id) const { return rounded(at(id)); }
-  [[nodiscard]] double max() { return good() ? top() : static_cast<double>(gone); }
+  [[nodiscard]] double max() { return good() ? effective(top()) : static_cast<double>(gone); }
   [[nodiscard]] double log_sum(double power = 1) {
     if (!good()) return static_cast<double>(gone);
-    const double highest = top();
+    const float highest = top();
     double sum = 0;
-    for (const token_id id : ids()) sum += math::exp(math::product(power, effective(at(id)) - highest));
-    return math::product(power, highest) + math::log(sum);
+    for (const token_id id : ids()) sum = math::rounded(sum + math::exp(math::product(power, below(id, highest))));
+    return math::product(power, effective(highest)) + math::log(sum);
   }
   [[nodiscard]] double entropy() {
     if (!good()) return 0;
-    const double highest = top();
+    const float highest = top();
     double sum = 0, weighted = 0;
     for (const token_id id : ids()) {
-      const double below = effective(at(id)) - highest, w = math::exp(below);
-      sum += w;
-      weighted += math::product(w, below);
+      const double d = below(id, highest), w = math::exp(d);
+      sum = math::rounded(sum + w);
+      weighted = math::rounded(weighted + math::product(w, d));
     }
     return std::max(0.0, math::log(sum) - weighted / sum);
   }
   [[nodiscard]] double sigma() {
     if (!good()) return 0;
-    const double highest = top();
+    const float highest = top();
     const auto left = ids();
     double mean = 0, squares = 0;
-    for (const token_id id : left) mean += effective(at(id)) - highest;
+    for (const token_id id : left) mean = math::rounded(mean + below(id, highest));
     mean /= static_cast<double>(left.size());
     for (const token_id id : left) {
-      const double d = effective(at(id)) - highest - mean;
-      squares += math::product(d, d);
+      const double d = below(id, highest) - mean;
+      squares = math::rounded(squares + math::product(d, d));
     }
     return std::sqrt(squares / static_cast<double>(left.size()));
   }
@@ -88,18 +88,22 @@ class eager_row {
   [[nodiscard]] std::vector<double> probabilities() {
     std::vector<double> p(z_.size(), 0);
     if (!good()) return p;
-    const double normaliser = log_sum();
-    for (const token_id id : ids()) p[static_cast<std::size_t>(id)] = math::exp(effective(at(id)) - normaliser);
+    const float highest = top();
+    double sum = 0;
+    for (const token_id id : ids()) sum += p[static_cast<std::size_t>(id)] = math::exp(below(id, highest));
+    for (double& probability : p) probability /= sum;
     return p;
   }
 
   void set(token_id id, float logit) {
     if (bad() || is_gone(at(id))) return;
-    store(id, is_gone(logit) ? gone : static_cast<float>((static_cast<double>(logit) - b_) / a_));
+    store(id, !math::is_finite(logit) ? logit : math::saturated((static_cast<double>(logit) - b_) / a_));
   }
   void add(token_id id, float amount) {
-    if (bad() || is_gone(at(id))) return;
-    store(id, is_gone(amount) ? gone : static_cast<float>(static_cast<double>(at(id)) + static_cast<double>(amount) / a_));
+    if (bad() || !math::is_finite(at(id))) return;
+    store(id, !math::is_finite(amount)
+                  ? amount
+                  : math::saturated(static_cast<double>(at(id)) + static_cast<double>(amount) / a_));
   }
   void ban(token_id id) { set(id, gone); }
   void affine(double a, double b = 0) {
@@ -116,7 +120,8 @@ class eager_row {
   }
   template <class F>
   void rewrite(F f) {
-    for (std::size_t i = 0; i < z_.size(); ++i) store(static_cast<token_id>(i), f(static_cast<token_id>(i), rounded(z_[i])));
+    for (std::size_t i = 0; i < z_.size(); ++i)
+      store(static_cast<token_id>(i), f(static_cast<token_id>(i), rounded(z_[i])));
     a_ = 1;
     b_ = 0;
     status_ = row_status::ok;
@@ -161,12 +166,11 @@ class eager_row {
     return is_gone(z) ? static_cast<double>(gone) : math::product(a_, static_cast<double>(z)) + b_;
   }
   [[nodiscard]] float rounded(float z) const {
-    return is_gone(z) || (a_ == 1 && b_ == 0) ? z : math::flush_denormal(static_cast<float>(effective(z)));
+    return !math::is_finite(z) || (a_ == 1 && b_ == 0) ? z : math::flush_denormal(math::saturated(effective(z)));
   }
-  [[nodiscard]] double top() const {
-    double highest = static_cast<double>(gone);
-    for (const float z : z_) highest = std::max(highest, effective(z));
-    return highest;
+  [[nodiscard]] float top() const { return *std::max_element(z_.begin(), z_.end()); }
+  [[nodiscard]] double below(token_id id, float highest) const {
+    return math::product(a_, static_cast<double>(at(id)) - static_cast<double>(highest));
   }
 
   void keep_first(const std::vector<token_id>& order, std::size_t count) {
@@ -174,12 +178,12 @@ class eager_row {
   }
   void keep_mass_of(const std::vector<token_id>& order, double p, std::size_t min_keep) {
     if (p >= 1) return;
-    const double highest = top();
+    const float highest = top();
     double total = 0, mass = 0;
-    for (const token_id id : ids()) total += math::exp(effective(at(id)) - highest);
+    for (const token_id id : ids()) total = math::rounded(total + math::exp(below(id, highest)));
     std::size_t kept = 0;
     while (kept < order.size() && (mass < math::product(p, total) || kept < std::max<std::size_t>(min_keep, 1))) {
-      mass += math::exp(effective(at(order[kept++])) - highest);
+      mass = math::rounded(mass + math::exp(below(order[kept++], highest)));
     }
     keep_first(order, kept);
   }

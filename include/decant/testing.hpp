@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <decant/testing/check.hpp>
+#include <decant/testing/chi_square.hpp>
+#include <decant/testing/counting_allocator.hpp>
+#include <decant/testing/eager_row.hpp>
+#include <decant/testing/enumerate.hpp>
+#include <decant/testing/markov_model.hpp>
+#include <decant/testing/reference_law.hpp>
