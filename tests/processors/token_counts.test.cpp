@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include <decant/processors/token_counts.hpp>
+
+#include "processors/policies.hpp"
+
+#include <limits>
+#include <map>
+
+#include <decant/testing/counting_allocator.hpp>
+
+namespace token_counts_tests {
+
+using namespace policies;
+using decant::token_counts;
+
+std::map<token_id, std::uint32_t> counted(token_counts& counts, const tokens& text) {
+  std::map<token_id, std::uint32_t> out;
+  for (const auto& [id, count] : counts.count(text)) {
+    CHECK(!out.contains(id));
+    out[id] = count;
+  }
+  return out;
+}
+
+TEST_CASE("tokens are counted, in order of first appearance", "[processors]") {
+  token_counts counts;
+  const auto items = counts.count(tokens{5, 2, 5, 7, 2, 5});
+  REQUIRE(items.size() == 3);
+  CHECK(items[0].id == 5);
+  CHECK(items[0].count == 3);
+  CHECK(items[1].id == 2);
+  CHECK(items[1].count == 2);
+  CHECK(items[2].id == 7);
+  CHECK(items[2].count == 1);
+}
+
+TEST_CASE("every count starts anew", "[processors]") {
+  token_counts counts;
+  CHECK(counted(counts, {1, 1, 2}).at(1) == 2);
+  CHECK(counts.count({}).empty());
+  CHECK(counted(counts, {1}) == std::map<token_id, std::uint32_t>{{1, 1}});
+}
+
+TEST_CASE("all ids are equal, the largest and the strange", "[processors]") {
+  token_counts counts;
+  constexpr token_id top = std::numeric_limits<token_id>::max();
+  CHECK(counted(counts, {top, 0, top, -1, top}) == std::map<token_id, std::uint32_t>{{-1, 1}, {0, 1}, {top, 3}});
+}
+
+TEST_CASE("counts equal those of a map, for any text", "[processors]") {
+  token_counts counts;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const draw_stream draws(seed);
+    tokens text;
+    std::map<token_id, std::uint32_t> expected;
+    const double spread = seed % 3 == 0 ? 3 : seed % 3 == 1 ? 200 : 2e9;
+    // Multiples of a power of two fall together in a bad hash.
+    const token_id step = spread < 1e6 && seed % 2 == 0 ? 4096 : 1;
+    for (std::size_t i = 0; i < seed * 7; ++i) {
+      text.push_back(step * static_cast<token_id>(draws.at(i).uniform(decant::purpose::user) * spread));
+      ++expected[text.back()];
+    }
+    CHECK(counted(counts, text) == expected);
+  }
+}
+
+TEST_CASE("a long text of distinct tokens is counted in linear time", "[processors]") {
+  token_counts counts;
+  tokens text;
+  for (token_id i = 0; i < 200'000; ++i) text.push_back(i * 64);
+  CHECK(counts.count(text).size() == 200'000);
+}
+
+TEST_CASE("counting allocates only while the text grows", "[processors]") {
+  token_counts counts;
+  const tokens text(100, 3);
+  static_cast<void>(counts.count(text));
+  const std::size_t before = decant::testing::allocations();
+  static_cast<void>(counts.count(text));
+  static_cast<void>(counts.count(std::span(text).first(10)));
+  CHECK(decant::testing::allocations() == before);
+}
+
+}  // namespace token_counts_tests
