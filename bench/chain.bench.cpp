@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What whole chains cost, as a ratio to one streaming pass over the same logits in the same process: machines are shared
-// and noisy, and absolute times lie.
+// What whole chains cost, as a ratio to one streaming pass over the same logits in the same process: machines are
+// shared and noisy, and absolute times lie.
 
 #include <algorithm>
 #include <chrono>
@@ -64,7 +64,9 @@ template <class D>
 void add(const std::string& key, const D& decoder, bench::row_kind kind = bench::row_kind::zipf) {
   for (const std::size_t size : {std::size_t{32'000}, std::size_t{128'256}}) {
     const std::string name = "chain/" + key + "/" + bench::name_of(kind) + "/" + std::to_string(size);
-    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, decoder, kind, size); })->UseManualTime();
+    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+      run(state, decoder, kind, size);
+    })->UseManualTime();
   }
 }
 
@@ -72,8 +74,8 @@ const bool registered = [] {
   add("greedy", decode_with(greedy{}));
   add("minp", min_p(0.05) | temperature(0.8) | multinomial{});
   add("k_p_m", top_k(40) | top_p(0.95) | min_p(0.05) | temperature(0.8) | multinomial{});
-  add("pen_k_p_m", repetition_penalty(1.1) | frequency_penalty(0.1) | top_k(40) | top_p(0.95) | min_p(0.05) | temperature(0.8) |
-                       multinomial{});
+  add("pen_k_p_m", repetition_penalty(1.1) | frequency_penalty(0.1) | top_k(40) | top_p(0.95) | min_p(0.05) |
+                       temperature(0.8) | multinomial{});
   for (const auto kind : {bench::row_kind::zipf, bench::row_kind::flat}) {
     add("full", temperature(0.8) | multinomial{}, kind);
     add("topp", top_p(0.95) | temperature(0.8) | multinomial{}, kind);
