@@ -1,11 +1,14 @@
-# Runs PROGRAM and compares its standard output with the file EXPECTED, line by line. A line of that file that begins
+# Runs PROGRAM, with the lines of the file ARGUMENTS if it exists, and compares its standard output with the file EXPECTED, line by line. A line of that file that begins
 # with "~ " is a regular expression for the whole line.
 cmake_minimum_required(VERSION 3.25)
 
 if(NOT EXISTS ${EXPECTED})
   message(FATAL_ERROR "${EXPECTED} is missing: it says what the program prints")
 endif()
-execute_process(COMMAND ${PROGRAM} RESULT_VARIABLE code OUTPUT_VARIABLE actual)
+if(EXISTS ${ARGUMENTS})
+  file(STRINGS ${ARGUMENTS} arguments)  # one a line
+endif()
+execute_process(COMMAND ${PROGRAM} ${arguments} RESULT_VARIABLE code OUTPUT_VARIABLE actual)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} ended with ${code}; it printed:\n${actual}")
 endif()

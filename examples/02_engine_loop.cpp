@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // decant inside an engine's own loop: the engine owns the batch, the cache and the rows; decant decides the tokens.
 
-#include <cstdint>
 #include <cstdio>
 #include <span>
 #include <vector>
@@ -27,7 +26,7 @@ void forward(std::span<const token_id> tokens, std::span<float> row) {
 using request_decoder = decoder<dynamic_chain, multinomial>;
 
 struct request {
-  std::uint64_t id;  // names its random numbers: the same tokens in whatever slot or batch it sits
+  unsigned id;  // names its random numbers: the same tokens in whatever slot or batch it sits
   std::vector<token_id> tokens;
   std::size_t prompt_size;
   request_decoder decode;
@@ -49,13 +48,12 @@ int main() {
       // Rows are edited in place and restored; what lies past the vocabulary is cut off, not sampled.
       const auto outcome =
           r.decode.try_step(row.first(vocabulary), context_after(r.tokens, r.prompt_size, draw_stream(1, r.id)));
-      if (outcome.status != row_status::ok)
-        return std::fprintf(stderr, "request %d: bad row\n", static_cast<int>(r.id)), 1;
+      if (outcome.status != row_status::ok) return std::fprintf(stderr, "request %u: bad row\n", r.id), 1;
       r.tokens.push_back(outcome.token);
     }
   }
   for (const request& r : batch) {
-    std::printf("request %d, %s:", static_cast<int>(r.id), r.decode.describe().c_str());
+    std::printf("request %u, %s:", r.id, r.decode.describe().c_str());
     for (const token_id t : r.tokens) std::printf(" %d", t);
     std::printf("\n");
   }

@@ -2,6 +2,7 @@
 // A sampler of your own, and the test of it: check_sampler compares draws with the law, replays, permutes, and more.
 
 #include <cstdio>
+#include <string>
 
 #include <decant/core.hpp>
 #include <decant/testing/check.hpp>
@@ -38,8 +39,8 @@ struct careless {
 }  // namespace
 
 int main() {
-  std::printf("near_best: %s\n", testing::check_sampler(near_best{}).ok ? "ok" : "broken");
+  std::printf("near_best: %s\n", testing::check_sampler(near_best{}).text().c_str());
   const auto report = testing::check_sampler(careless{});
-  std::printf("careless: %s\n", report.ok ? "ok" : "broken, for example in");
-  if (!report.ok) std::printf("  %s\n", report.failures.front().substr(0, report.failures.front().find(':')).c_str());
+  const std::string first = report.ok ? "nothing" : report.failures.front();
+  std::printf("careless fails in: %s\n", first.substr(0, first.find(':')).c_str());
 }

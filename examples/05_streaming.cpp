@@ -12,13 +12,13 @@ int main() {
   auto [model, tokenizer] = shipped_model::load();
 
   // As a range: each event holds the text that can be shown now.
-  token_stream stream(model, tokenizer.encode("lantern:", {.bos = true}), top_p(0.9) | temperature(0.7) | multinomial{},
+  // The stop string spans three tokens: what may be its beginning is held back until it cannot be any more.
+  token_stream stream(model, tokenizer.encode("ladder:", {.bos = true}), repetition_penalty(1.1) | greedy{},
                       {.max_new_tokens = 60,
                        .stop_tokens = {tokenizer.eos()},
-                       .stop_strings = {" that", " which", ";"},
-                       .bytes = [&t = tokenizer](token_id id) { return t.bytes(id); },
-                       .seed = 11});
-  std::printf("lantern:");
+                       .stop_strings = {" group of people", ";"},
+                       .bytes = [&t = tokenizer](token_id id) { return t.bytes(id); }});
+  std::printf("ladder:");
   for (const token_event& event : stream) {
     std::printf("[%.*s]", static_cast<int>(event.text.size()), event.text.data());
   }

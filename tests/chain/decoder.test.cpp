@@ -2,6 +2,8 @@
 #include <decant/chain/decoder.hpp>
 
 #include "support/catch.hpp"
+
+#include <decant/testing/counting_allocator.hpp>
 #include "chain/policies.hpp"
 
 #include <decant/chain/any.hpp>
@@ -320,11 +322,31 @@ TEST_CASE("an erased sampler without a law steps as it does bare", "[chain][deco
   CHECK(erased.explain(known_logits, at(none), 5).step == "top_k(3)");
 }
 
-TEST_CASE("in steady state a step allocates nothing that its policies do not", "[chain][decoder]") {
-  // The workspace is kept from row to row: the prefix, the law and the draw tree have their storage already.
-  auto decoding = top_k(40) | top_p(0.9) | temperature(0.7) | multinomial{};
-  std::vector<float> logits(3000, 0.25F);
-  for (std::uint64_t seed = 0; seed < 20; ++seed) CHECK(decoding.step(logits, at(none, seed)) < 40);
+TEST_CASE("in steady state a decoder allocates nothing", "[chain][decoder]") {
+  std::vector<float> logits(9000);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 37 % 101) / 16;
+  const std::vector<token_id> history{3, 4, 3, 5, 3, 4};
+  const auto allocations_in_steady_state = [&](auto decoding) {
+    decant::law law;
+    std::size_t before = 0;
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+      if (seed == 20) before = decant::testing::allocations();
+      const auto context = decant::context_after(history, 2, decant::draw_stream(seed));
+      if (decoding.step(logits, context) < 0) return std::size_t{1000};
+      if (decoding.step(std::as_const(logits), context) < 0) return std::size_t{1000};
+      decoding.law_of(logits, context, law);
+    }
+    return decant::testing::allocations() - before;
+  };
+  const std::size_t start = decant::testing::allocations();
+  ::operator delete(::operator new(1));
+  REQUIRE(decant::testing::allocations() > start);
+  const auto penalties = decant::chain(decant::repetition_penalty(1.1), decant::frequency_penalty(0.1), decant::no_repeat_ngram(3));
+  CHECK(allocations_in_steady_state(penalties | top_k(40) | top_p(0.9) | temperature(0.7) | multinomial{}) == 0);
+  CHECK(allocations_in_steady_state(temperature(0.7) | multinomial{}) == 0);
+  CHECK(allocations_in_steady_state(top_p(0.97) | multinomial{}) == 0);
+  CHECK(allocations_in_steady_state(decant::decode_with(decant::gumbel{})) == 0);
+  CHECK(allocations_in_steady_state(decant::dynamic_chain{penalties, top_p(0.9)} | decant::any_sampler(decant::greedy{})) == 0);
 }
 
 }  // namespace decoder_test

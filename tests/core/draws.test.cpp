@@ -191,6 +191,18 @@ TEST_CASE("choose never gives an index of weight 0, also where the weights fall 
   for (std::size_t i = 0; i < 1000; ++i) CHECK(draw_stream(14).at(i).choose(one_hot, 1, purpose::sample) == 1);
 }
 
+TEST_CASE("all bits 0 and all bits 1 give numbers inside (0, 1) (SGLang#25133, FlashInfer#384)", "[core][draws]") {
+  const double lowest = draw_stream::unit_interval(0), highest = draw_stream::unit_interval(~std::uint64_t{0});
+  CHECK(lowest == 0x1p-53);
+  CHECK(highest == 1 - 0x1p-53);
+  CHECK(highest < 1);
+  // Noise from either end is finite, and a token at -10,000 loses to one at 0 even when the dice favour it most.
+  const auto noise = [](double u) { return -decant::math::log(-decant::math::log(u)); };
+  CHECK(-1e4 + noise(highest) < 0 + noise(lowest));
+  // A cumulative sum meets every such number before its end: u * total < total.
+  for (const double total : {1.0, 0.1, 3.7, 1e-30}) CHECK(highest * total < total);
+}
+
 TEST_CASE("choose needs a positive total", "[core][draws]") {
   const std::vector<double> none{0, 0};
   CHECK_THROWS_AS(draw_stream(1).choose(none, 0, purpose::sample), assertion_error);

@@ -14,7 +14,7 @@ using decant::chain;
 using decant::min_p;
 using decant::temperature;
 
-TEST_CASE("min_p has the golden sets of methods.md N", "[processors]") {
+TEST_CASE("min_p has the golden sets", "[processors]") {
   CHECK(survivors(min_p(0.1), golden) == tokens{0, 1, 2, 3});
   CHECK(survivors(min_p(0.2), golden) == tokens{0, 1, 2});
 }

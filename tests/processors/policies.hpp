@@ -49,7 +49,7 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double denormal = std::numeric_limits<double>::denorm_min();
 inline constexpr double largest = std::numeric_limits<double>::max();
 
-/// The row of methods.md N.
+/// The row.
 inline const row golden{2, 1, 0.5F, 0, -1, -3};
 
 /// The logits of these probabilities.

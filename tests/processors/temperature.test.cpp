@@ -14,7 +14,7 @@ using namespace policies;
 using decant::chain;
 using decant::temperature;
 
-TEST_CASE("temperature has the golden numbers of methods.md N", "[processors]") {
+TEST_CASE("temperature has the golden numbers", "[processors]") {
   CHECK(difference(law_after(temperature(0.5), golden),
                    {0.829213426, 0.112221834, 0.041284106, 0.015187574, 0.002055415, 0.000037646}) < of_float);
   CHECK(difference(law_after(temperature(2), golden),
@@ -150,7 +150,7 @@ TEST_CASE("temperature is greedy in the limit", "[processors]") {
   }
 }
 
-TEST_CASE("top_k commutes with temperature, top_p does not (methods.md B0, Kimi-Audio PR161)", "[processors]") {
+TEST_CASE("top_k commutes with temperature, top_p does not (Kimi-Audio PR161)", "[processors]") {
   const row logits{3, 2, 1};
   CHECK(survivors(chain(temperature(0.5), decant::top_p(0.8)), logits) == tokens{0});
   CHECK(survivors(chain(decant::top_p(0.8), temperature(0.5)), logits) == tokens{0, 1});

@@ -87,9 +87,8 @@ TEST_CASE("checkpoint: copies share the weights", "[reference][checkpoint]") {
 }
 
 TEST_CASE("checkpoint: stories260K has the sizes it is known for", "[reference][checkpoint]") {
-  const auto path = shared_file("stories260K.bin");
-  if (!path) return;
-  const auto model = read_checkpoint(*path);
+  SKIP_WITHOUT_SHARED("models/stories260K.bin");
+  const auto model = read_checkpoint(shared_path("models/stories260K.bin"));
   REQUIRE(model);
   CHECK(model->config == model_config{.dim = 64,
                                       .hidden_dim = 172,

@@ -18,6 +18,7 @@
 #include <decant/reference/checkpoint.hpp>
 
 #include "support/catch.hpp"
+#include "support/shared.hpp"
 
 #ifndef DECANT_SHARED_DIR
 #define DECANT_SHARED_DIR ""
@@ -26,14 +27,6 @@
 namespace reference_tests {
 
 using decant::token_id;
-
-/// A file of the shared data, or nothing, said aloud, when it is not there.
-inline std::optional<std::filesystem::path> shared_file(const std::string& name) {
-  const std::filesystem::path path = std::filesystem::path(DECANT_SHARED_DIR) / "models" / name;
-  if (std::filesystem::exists(path)) return path;
-  WARN("skipped: " << path.string() << " is not there");
-  return std::nullopt;
-}
 
 /// Numbers in (-scale, scale); the same on every platform, which std::uniform_real_distribution does not promise.
 class number_source {

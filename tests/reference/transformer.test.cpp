@@ -14,8 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include <decant/chain/compose.hpp>
 #include <decant/core/concepts.hpp>
+#include <decant/generate/generate.hpp>
 #include <decant/reference/tokenizer.hpp>
+#include <decant/samplers/greedy.hpp>
 
 #include "fixtures.hpp"
 
@@ -487,12 +490,11 @@ TEST_CASE("transformer: loads what read_checkpoint reads", "[reference][transfor
 }
 
 TEST_CASE("transformer: stories260K tells its story", "[reference][transformer]") {
-  const auto weights = shared_file("stories260K.bin");
-  const auto vocabulary = shared_file("tok512.bin");
-  if (!weights || !vocabulary) return;
-  auto model = transformer::load(*weights);
+  SKIP_WITHOUT_SHARED("models/stories260K.bin");
+  const auto weights = shared_path("models/stories260K.bin");
+  auto model = transformer::load(weights);
   REQUIRE(model);
-  const auto pieces = tokenizer::load(*vocabulary, model->vocabulary_size());
+  const auto pieces = tokenizer::load(shared_path("models/tok512.bin"), model->vocabulary_size());
   REQUIRE(pieces);
 
   std::vector<token_id> tokens{pieces->bos()};
@@ -503,7 +505,7 @@ TEST_CASE("transformer: stories260K tells its story", "[reference][transformer]"
   CHECK(pieces->decode(tokens).substr(0, expected.size()) == expected);
 
   // A prompt continues the same way.
-  auto prompted = transformer::load(*weights);
+  auto prompted = transformer::load(weights);
   REQUIRE(prompted);
   auto continued = pieces->encode(expected.substr(0, 53));
   token_id next = argmax(prompted->evaluate(continued));
@@ -512,12 +514,19 @@ TEST_CASE("transformer: stories260K tells its story", "[reference][transformer]"
     next = argmax(prompted->evaluate(std::span(continued).last(1)));
   }
   CHECK(pieces->decode(continued).substr(0, expected.size()) == expected);
+
+  // And so it goes through the loop, twice on the same model.
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<token_id> begin{pieces->bos()};
+    auto told = decant::generate(*prompted, begin, decant::decode_with(decant::greedy{}), {.max_new_tokens = 100});
+    told.tokens.insert(told.tokens.begin(), pieces->bos());
+    CHECK(pieces->decode(told.tokens).substr(0, expected.size()) == expected);
+  }
 }
 
 TEST_CASE("transformer: stories260K at once, one by one and by the formulas", "[reference][transformer]") {
-  const auto path = shared_file("stories260K.bin");
-  if (!path) return;
-  const auto weights = read_checkpoint(*path);
+  SKIP_WITHOUT_SHARED("models/stories260K.bin");
+  const auto weights = read_checkpoint(shared_path("models/stories260K.bin"));
   REQUIRE(weights);
   std::vector<token_id> tokens{1};
   transformer single(*weights);

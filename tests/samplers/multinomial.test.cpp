@@ -37,7 +37,7 @@ std::vector<std::size_t> counts_of(const row& logits, std::size_t draws) {
   return counts;
 }
 
-TEST_CASE("multinomial draws the golden law of methods.md N, by enumeration", "[samplers]") {
+TEST_CASE("multinomial draws the golden law, by enumeration", "[samplers]") {
   const law expected{0.560893422, 0.206341159, 0.125152239, 0.075908670, 0.027925239, 0.003779270};
   CHECK(difference(enumerated_law(nothing, golden), expected) < of_float);
   CHECK(difference(enumerated_law(nothing, golden), law_after(nothing, golden)) < 1e-14);

@@ -27,7 +27,7 @@ bool close(const law& x, const law& y, double tolerance = 1e-9) {
 std::vector<std::size_t> kept(const logits& row) { return descending(row); }
 using ids = std::vector<std::size_t>;
 
-TEST_CASE("the double reference has the golden numbers of methods.md N", "[testing]") {
+TEST_CASE("the double reference has the golden numbers", "[testing]") {
   CHECK(close(exact_law(z), {0.560893422, 0.206341159, 0.125152239, 0.075908670, 0.027925239, 0.003779270}, 1.1e-9));
   CHECK(std::abs(entropy(exact_law(z)) - 1.226783295532) < 1e-11);
   CHECK(close(exact_law(temperature(z, 0.5)),

@@ -76,13 +76,12 @@ class decoder {
     const detail::bound_row bound(row(), logits);
     processor_(row(), context);
     if (!keeps_state()) {
-      const token_id token = sampler_(row(), context);
-      return {token, row().status()};
+      return checked(sampler_(row(), context));
     }
     if (row().status() != row_status::ok) return {no_token, row().status()};
     row().probabilities(workspace_.before);
     const token_id token = sampler_(row(), context);
-    if (token == no_token) return {no_token, row().status()};
+    if (token == no_token) return checked(token);
     accept(token, {workspace_.before.log_probability(token), row().log_probability(token)});
     return {token, row_status::ok};
   }
@@ -157,6 +156,14 @@ class decoder {
 
  private:
   [[nodiscard]] candidates& row() { return workspace_.row; }
+
+  /// A token and the row's status; a sampler of the user's that answers a bad row with a token is not believed.
+  [[nodiscard]] step_outcome checked(token_id token) {
+    DECANT_ASSERT(token == no_token || (token >= 0 && static_cast<std::size_t>(token) < row().vocabulary_size()),
+                  "the sampler returned a token outside the vocabulary");
+    const row_status status = row().status();
+    return {status == row_status::ok ? token : no_token, status};
+  }
 
   Processor processor_;
   S sampler_;

@@ -16,7 +16,10 @@ struct step_context {
   draw_stream draws;                 ///< at position tokens.size()
 
   /// The tokens generated so far.
-  [[nodiscard]] std::span<const token_id> output() const { return tokens.subspan(prompt_size); }
+  [[nodiscard]] std::span<const token_id> output() const {
+    DECANT_ASSERT(prompt_size <= tokens.size(), "the prompt is longer than all tokens");
+    return tokens.subspan(prompt_size);
+  }
 };
 
 /// The context of the step that decides the token after `tokens`: sets the draw position to match.

@@ -89,15 +89,19 @@ class draw_stream {
   [[nodiscard]] double uniform(purpose why, std::uint32_t index = 0, std::uint32_t lane = 0) const {
     DECANT_ASSERT(hook_ == nullptr, "a continuous draw cannot be enumerated by a decision hook");
     const auto words = math::philox4x32({position_, static_cast<std::uint32_t>(why), index, lane}, stream_);
-    const std::uint64_t bits = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
-    // The low bit is forced on rather than half a step added: (k + 0.5) * 2^-53 rounds to 1 for the largest k.
+    return unit_interval(words[0] | static_cast<std::uint64_t>(words[1]) << 32);
+  }
+
+  /// How 64 random bits become a number strictly inside (0, 1): the upper 53, the lowest of them forced on. (Half a step
+  /// added instead would round to 1 for the largest.)
+  [[nodiscard]] static constexpr double unit_interval(std::uint64_t bits) noexcept {
     return static_cast<double>((bits >> 11) | 1) * 0x1p-53;
   }
 
   /// True with the given probability; never for 0 (or NaN), always for 1.
   [[nodiscard]] bool chance(double probability, purpose why, std::uint32_t index = 0) const {
+    if (!(probability > 0) || math::is_nan(probability)) return false;
     if (probability >= 1) return true;
-    if (!(probability > 0)) return false;
     if (hook_ != nullptr) {
       const double weights[2] = {probability, 1 - probability};
       return hook_->choose(key(why, index), weights, 1) == 0;

@@ -27,7 +27,7 @@ class top_p : public made_or_error<top_p> {
   explicit top_p(double p, std::size_t min_keep = 1) : p_(p), min_keep_(min_keep) { detail::raise_if(validate(p)); }
 
   static std::optional<parameter_fault> validate(double p, std::size_t = 1) {
-    if (p >= 0) return {};
+    if (p >= 0 && !math::is_nan(p)) return {};
     return parameter_fault{name, "p", p, "must be a number >= 0"};
   }
 
@@ -36,7 +36,9 @@ class top_p : public made_or_error<top_p> {
   }
 
   [[nodiscard]] bool off() const { return p_ >= 1; }
-  [[nodiscard]] std::string describe() const { return detail::call_text(name, {p_}); }
+  [[nodiscard]] std::string describe() const { 
+    return min_keep_ > 1 ? detail::call_text(name, {p_, static_cast<double>(min_keep_)}) : detail::call_text(name, {p_});
+  }
 
  private:
   double p_;
