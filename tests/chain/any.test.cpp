@@ -143,8 +143,8 @@ TEST_CASE("a dynamic chain in braces nests, it does not dissolve", "[chain][any]
   const dynamic_chain outer{inner, decant::top_k(1)};
   CHECK(outer.size() == 2);
   CHECK(outer.describe() == "top_k(3) | top_k(2) | top_k(1)");
-  // Alone it is a copy, on every compiler.
-  CHECK(dynamic_chain{inner}.size() == 2);
+  // Alone it may nest or copy: compilers differ. The steps are the same.
+  CHECK(dynamic_chain{inner}.describe() == "top_k(3) | top_k(2)");
 }
 
 TEST_CASE("an erased sampler tells whether it has a law", "[chain][any]") {

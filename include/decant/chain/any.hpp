@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -140,16 +141,9 @@ class any_sampler : public detail::erased_value<detail::erased_sampler> {
 class dynamic_chain {
  public:
   dynamic_chain() = default;
-  /// Each argument becomes one step, a chain among them too. (Not an initializer_list: compilers disagree on what
-  /// dynamic_chain{another} means then. Here it is a copy.)
-  template <class... Processors>
-    requires(sizeof...(Processors) > 0) &&
-            (sizeof...(Processors) > 1 || !(std::same_as<std::remove_cvref_t<Processors>, dynamic_chain> || ...)) &&
-            (std::convertible_to<Processors, any_processor> && ...)
-  explicit(false) dynamic_chain(Processors&&... processors) {
-    processors_.reserve(sizeof...(Processors));
-    (processors_.emplace_back(std::forward<Processors>(processors)), ...);
-  }
+  /// One step each, a chain among them too. (Whether dynamic_chain{other} nests or copies differs between compilers; the
+  /// steps are the same.)
+  dynamic_chain(std::initializer_list<any_processor> processors) : processors_(processors) {}
 
   void push_back(any_processor processor) { processors_.push_back(std::move(processor)); }
   void clear() { processors_.clear(); }
