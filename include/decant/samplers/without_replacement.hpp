@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <decant/core/candidates.hpp>
+#include <decant/core/context.hpp>
+
+namespace decant {
+
+/// A token with its log-probability and that plus its Gumbel noise.
+struct perturbed_token {
+  token_id id = no_token;
+  double log_probability = 0;
+  double perturbed = 0;
+
+  friend bool operator==(const perturbed_token&, const perturbed_token&) = default;
+};
+
+/// Draws k different tokens from one row: the k largest of log-probability + Gumbel noise, largest first.
+///
+/// Effect: `out` holds them in the order in which drawing one after another without replacement would have given them
+/// (the Plackett-Luce law); all of them if fewer than k are left; none on a bad row or for k = 0. Equal values go to
+/// the lower id. The row is only read. The first token is the one that the gumbel sampler draws, and a larger k adds
+/// tokens after the same ones: with k + 1 asked, the last value is the threshold of the importance weights of the k.
+/// Two logarithms a token and O(n log k); allocates only while `out` grows.
+/// Reference: Kool, van Hoof, Welling, "Stochastic beams and where to find them", ICML 2019, arXiv 1903.06059.
+inline void sample_without_replacement(candidates& row, const step_context& context, std::size_t k,
+                                       std::vector<perturbed_token>& out) {
+  out.clear();
+  if (k == 0 || row.status() != row_status::ok) return;
+  out.reserve(std::min(k, row.size()));
+  const auto before = [](const perturbed_token& a, const perturbed_token& b) {
+    return a.perturbed > b.perturbed || (a.perturbed == b.perturbed && a.id < b.id);
+  };
+  row.visit_below_max([&](token_id id, double below) {
+    const perturbed_token token{id, below, below + context.draws.gumbel(purpose::noise, id)};
+    if (out.size() == k) {
+      if (!before(token, out.front())) return;
+      std::pop_heap(out.begin(), out.end(), before);
+      out.pop_back();
+    }
+    out.push_back(token);
+    std::push_heap(out.begin(), out.end(), before);
+  });
+  std::sort_heap(out.begin(), out.end(), before);
+  const double log_mass = row.log_sum() - row.max();
+  for (perturbed_token& token : out) {
+    token.log_probability -= log_mass;
+    token.perturbed -= log_mass;
+  }
+}
+
+}  // namespace decant
