@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <decant/core/candidates.hpp>
+#include <decant/core/context.hpp>
+#include <decant/core/describe.hpp>
+#include <decant/math/scalar.hpp>
+#include <decant/processors/keep_within.hpp>
+
+namespace decant {
+
+/// Keeps tokens at least as probable as the distribution's collision probability L, the sum of squared probabilities.
+///
+/// Effect: no parameter to tune; the argmax always stays, and equal tokens fare alike, so equal tokens only keep all.
+/// Rounding at the border is forgiven: ln p >= ln L - 1e-9. Temperature goes before it. Five passes.
+/// No off value, no errors.
+/// Reference: Tan, Wu, Howard, "p-less sampling: a robust hyperparameter-free approach", 2025, arXiv 2509.23234.
+class p_less : public made_or_error<p_less> {
+ public:
+  static constexpr std::string_view name = "p_less";
+
+  /// Keeps at least `min_keep` tokens (at least one).
+  explicit p_less(std::size_t min_keep = 1) : min_keep_(min_keep) {}
+
+  static std::optional<parameter_fault> validate(std::size_t = 1) { return {}; }
+
+  void operator()(candidates& row, const step_context&) const {
+    if (row.status() != row_status::ok) return;
+    double squares = 0;
+    row.visit_below_max([&](token_id, double below) { squares = math::rounded(squares + math::exp(2 * below)); });
+    // With weights w = e^(logit - max) and W their sum: p >= L is w >= (sum of w^2) / W.
+    detail::keep_within(row, math::log(squares) + row.log_probability(row.argmax()) - 1e-9, min_keep_);
+  }
+
+  [[nodiscard]] std::string describe() const { return std::string(name); }
+
+ private:
+  std::size_t min_keep_;
+};
+
+}  // namespace decant
