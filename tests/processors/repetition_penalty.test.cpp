@@ -11,7 +11,7 @@ using namespace policies;
 using decant::chain;
 using decant::repetition_penalty;
 
-TEST_CASE("the repetition penalty has the golden numbers of methods.md N", "[processors]") {
+TEST_CASE("the repetition penalty has the golden numbers", "[processors]") {
   const row out = logits_after(repetition_penalty(1.2), golden, {{0, 4, 5}, 3});
   const row expected{static_cast<float>(2 / 1.2), 1, 0.5F, 0, static_cast<float>(-1.2), static_cast<float>(-3 * 1.2)};
   CHECK(out == expected);
@@ -122,6 +122,57 @@ TEST_CASE("every accepted penalty leaves a good row good", "[processors]") {
     CHECK(status_after(repetition_penalty(penalty), {2, -2, 0, 1e-3F, 1}, before) == row_status::ok);
     CHECK(status_after(repetition_penalty(penalty), {3e38F, -3e38F, 0, 1, 1}, before) == row_status::ok);
   }
+}
+
+TEST_CASE("the paper's plain division raises negative logits, the default never does", "[processors]") {
+  const past before{{0, 1, 2, 3}};
+  const row logits{-2, 2, 0, gone, -1};
+  CHECK(logits_after(repetition_penalty(2, decant::penalty_form::ctrl_paper), logits, before) == row{-1, 1, 0, gone, -1});
+  CHECK(logits_after(repetition_penalty(2, decant::penalty_form::never_raises), logits, before) == row{-4, 1, 0, gone, -1});
+  // A token that occurred becomes likelier: what the other form is there to prevent.
+  CHECK(law_after(repetition_penalty(2, decant::penalty_form::ctrl_paper), {-2, -1}, {{0}})[0] > reference::exact_law(row{-2, -1})[0] + 0.1);
+  CHECK(law_after(repetition_penalty(2), {-2, -1}, {{0}})[0] < reference::exact_law(row{-2, -1})[0] - 0.1);
+}
+
+TEST_CASE("both forms are one on positive logits, and mirror each other on negative ones", "[processors]") {
+  const past before = some_past(40);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const row logits = random_row(40, seed);
+    const row paper = logits_after(repetition_penalty(1.3, decant::penalty_form::ctrl_paper), logits, before);
+    const row standard = logits_after(repetition_penalty(1.3), logits, before);
+    for (std::size_t i = 0; i < 40; ++i) {
+      const bool was_seen = std::ranges::find(before.text, static_cast<token_id>(i)) != before.text.end();
+      if (logits[i] > 0 || !was_seen) CHECK(paper[i] == standard[i]);
+      if (was_seen) CHECK(paper[i] == static_cast<float>(static_cast<double>(logits[i]) / 1.3));
+    }
+  }
+}
+
+TEST_CASE("the paper's form takes a scope, is off at 1, refuses the same and says what it is", "[processors]") {
+  using decant::penalty_form;
+  CHECK(logits_after(repetition_penalty(2, penalty_form::ctrl_paper, {.window = 1}), {-2, -2}, {{0, 1}}) == row{-2, -1});
+  check_identity(repetition_penalty(1, penalty_form::ctrl_paper));
+  const std::string expected = "repetition_penalty: penalty = 0 must be a finite number > 0";
+  CHECK(complaint([] { return repetition_penalty(0, penalty_form::ctrl_paper); }) == expected);
+  CHECK(repetition_penalty::make(0.0, penalty_form::ctrl_paper).error().message == expected);
+  CHECK(repetition_penalty(1.2, penalty_form::never_raises).describe() == "repetition_penalty(1.2)");
+  CHECK(repetition_penalty(1.2, penalty_form::ctrl_paper, {.window = 64}).describe() ==
+        "repetition_penalty(1.2, form = ctrl_paper, window = 64)");
+  const past before{{0, 1, 2, 3}};
+  for (const double penalty : {denormal, 1e-45, 1e-38, 1e38, largest}) {
+    CHECK(status_after(repetition_penalty(penalty, penalty_form::ctrl_paper), {3e38F, -3e38F, 0, 1, 1}, before) == row_status::ok);
+  }
+  check_report_of(repetition_penalty(1.3, penalty_form::ctrl_paper), {.allocations = decant::testing::allocations});
+}
+
+TEST_CASE("the repetition penalty has Hugging Face's numbers", "[processors]") {
+  const row g8{2.5F, -1.25F, 0.75F, 3, 0, -2, 1.5F, 0.25F};
+  CHECK(logits_after(repetition_penalty(1.5), g8, {{0, 1, 2}}) == row{static_cast<float>(2.5 / 1.5), -1.875F, 0.5F, 3, 0, -2, 1.5F, 0.25F});
+  CHECK(logits_after(repetition_penalty(1.5), g8, {{0, 0, 0, 1, 1}}) == row{static_cast<float>(2.5 / 1.5), -1.875F, 0.75F, 3, 0, -2, 1.5F, 0.25F});
+  CHECK(logits_after(repetition_penalty(0.5), g8, {{3, 5}}) == row{2.5F, -1.25F, 0.75F, 6, 0, -1, 1.5F, 0.25F});
+  CHECK(logits_after(repetition_penalty(2), g8, {{4}}) == g8);
+  CHECK(logits_after(repetition_penalty(1.25), {2, gone, 1, gone, 3, gone, 0, 0.5F}, {{1, 4}}) == row{2, gone, 1, gone, static_cast<float>(2.4), gone, 0, 0.5F});
+  CHECK(logits_after(repetition_penalty(2), {1000, 999, 998.5F, -1000, 0, 997, 996, 500}, {{0, 3}}) == row{500, 999, 998.5F, -2000, 0, 997, 996, 500});
 }
 
 TEST_CASE("a history with an id outside the vocabulary is misuse", "[processors]") {

@@ -81,4 +81,25 @@ TEST_CASE("counting allocates only while the text grows", "[processors]") {
   CHECK(decant::testing::allocations() == before);
 }
 
+TEST_CASE("counts can be kept by hand", "[processors]") {
+  token_counts counts;
+  CHECK(counts.items().empty());
+  counts.start(3);
+  counts.of(7) = 5;
+  counts.of(-1) += 2;
+  CHECK(counts.of(7) == 5);
+  CHECK(counts.of(9) == 0);
+  REQUIRE(counts.items().size() == 3);
+  CHECK(counts.items()[0].id == 7);
+  CHECK(counts.items()[1].count == 2);
+  CHECK(counts.items()[2].id == 9);
+  counts.start(100);
+  CHECK(counts.items().empty());
+  for (token_id i = 0; i < 100; ++i) counts.of(i * 4096) = static_cast<std::uint32_t>(i);
+  bool kept = true;
+  for (token_id i = 0; i < 100; ++i) kept = kept && counts.of(i * 4096) == static_cast<std::uint32_t>(i);
+  CHECK(kept);
+  CHECK(counts.items().size() == 100);
+}
+
 }  // namespace token_counts_tests

@@ -7,6 +7,7 @@
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/processors/history.hpp>
 #include <decant/processors/token_counts.hpp>
 
 namespace decant {
@@ -14,30 +15,36 @@ namespace decant {
 /// Lowers a token's logit by the penalty if it has occurred in the output at all.
 ///
 /// Effect: a token that occurred loses the penalty once, however often it occurred; a negative penalty encourages. Sees
-/// the output only, not the prompt. Shifting all logits changes nothing. O(output), sparse edits. Off: penalty = 0.
-/// Errors: parameter_error unless the penalty is a finite number. Reference: OpenAI API, "Frequency and presence
-/// penalties".
+/// the output only, not the prompt, unless a scope says otherwise. Shifting all logits changes nothing. O(tokens seen),
+/// sparse edits.
+/// Off: penalty = 0. Errors: parameter_error unless the penalty is a finite number.
+/// Reference: OpenAI API, "Frequency and presence penalties".
 class presence_penalty : public made_or_error<presence_penalty> {
  public:
   static constexpr std::string_view name = "presence_penalty";
 
-  explicit presence_penalty(double penalty) : penalty_(penalty) { detail::raise_if(validate(penalty)); }
+  explicit presence_penalty(double penalty, const history_scope& scope = {}) : penalty_(penalty), scope_(scope) {
+    detail::raise_if(validate(penalty));
+  }
 
-  static std::optional<parameter_fault> validate(double penalty) {
+  static std::optional<parameter_fault> validate(double penalty, const history_scope& = {}) {
     if (math::is_finite(penalty)) return {};
     return parameter_fault{name, "penalty", penalty, "must be a finite number"};
   }
 
   void operator()(candidates& row, const step_context& context) {
     if (off()) return;
-    for (const auto& [id, count] : counts_.count(context.output())) row.add(id, math::saturated(-penalty_));
+    for (const auto& [id, count] : counts_.count(scope_.of(context, false))) row.add(id, math::saturated(-penalty_));
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 0; }
-  [[nodiscard]] std::string describe() const { return detail::call_text(name, {penalty_}); }
+  [[nodiscard]] std::string describe() const {
+    return detail::with_scope(detail::call_text(name, {penalty_}), scope_, false);
+  }
 
  private:
   double penalty_;
+  history_scope scope_;
   token_counts counts_;
 };
 
