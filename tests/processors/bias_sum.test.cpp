@@ -25,7 +25,7 @@ TEST_CASE("biases add up in double before the logit is rounded", "[processors]")
   CHECK(applied({}, 1) == 1);
 }
 
-TEST_CASE("-inf bans whatever is added before or after", "[processors]") {
+TEST_CASE("a bias of -inf bans whatever is added before or after", "[processors]") {
   CHECK(decant::is_gone(applied({-infinity}, 5)));
   CHECK(decant::is_gone(applied({1e300, -infinity}, 5)));
   CHECK(decant::is_gone(applied({-infinity, 1e300}, 5)));

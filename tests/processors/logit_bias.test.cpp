@@ -39,7 +39,7 @@ TEST_CASE("a bias of -inf bans before any filter (llama.cpp#19699, ik_llama.cpp#
   check_becomes(logit_bias({{0, 500}, {0, -infinity}, {0, 500}}), logits, {}, {gone, 3, 2, 1});
 }
 
-TEST_CASE("-100 does not ban: a logit 120 above still wins (mikupad#25)", "[processors]") {
+TEST_CASE("a bias of -100 does not ban: a logit 120 above still wins (mikupad#25)", "[processors]") {
   const row logits{120, -5, -5, -5};
   CHECK(survivors(logit_bias({{0, -100}}), logits) == tokens{0, 1, 2, 3});
   CHECK(law_after(logit_bias({{0, -100}}), logits)[0] > 0.999);
