@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/chain/any.hpp>
 
-#include "support/catch.hpp"
 #include "chain/policies.hpp"
+#include "support/catch.hpp"
 
 #include <decant/chain/compose.hpp>
 #include <decant/processors.hpp>
@@ -42,12 +42,21 @@ TEST_CASE("static, dynamic and erased chains agree survivor for survivor and tok
     for (int i = 0; i < 20; ++i) history.push_back(static_cast<token_id>(next.below(30)));
     const auto context = decant::context_after(history, 5, decant::draw_stream(next()));
 
-    auto fixed = decant::repetition_penalty(1.3) | decant::frequency_penalty(0.4) | decant::top_k(k) | decant::temperature(t) | decant::top_p(p) | decant::min_p(m);
-    dynamic_chain run_time{decant::repetition_penalty(1.3), decant::frequency_penalty(0.4), decant::top_k(k), decant::temperature(t), decant::top_p(p), decant::min_p(m)};
+    auto fixed = decant::repetition_penalty(1.3) | decant::frequency_penalty(0.4) | decant::top_k(k) |
+                 decant::temperature(t) | decant::top_p(p) | decant::min_p(m);
+    dynamic_chain run_time{decant::repetition_penalty(1.3),
+                           decant::frequency_penalty(0.4),
+                           decant::top_k(k),
+                           decant::temperature(t),
+                           decant::top_p(p),
+                           decant::min_p(m)};
     any_processor erased = fixed;
-    chain outside(decant::repetition_penalty(1.3), dynamic_chain{decant::frequency_penalty(0.4), chain(decant::top_k(k), any_processor(decant::temperature(t)))},
-                  decant::top_p(p), decant::min_p(m));
-    dynamic_chain inside{chain(decant::repetition_penalty(1.3), decant::frequency_penalty(0.4)), dynamic_chain{decant::top_k(k), dynamic_chain{decant::temperature(t)}}};
+    chain outside(
+        decant::repetition_penalty(1.3),
+        dynamic_chain{decant::frequency_penalty(0.4), chain(decant::top_k(k), any_processor(decant::temperature(t)))},
+        decant::top_p(p), decant::min_p(m));
+    dynamic_chain inside{chain(decant::repetition_penalty(1.3), decant::frequency_penalty(0.4)),
+                         dynamic_chain{decant::top_k(k), dynamic_chain{decant::temperature(t)}}};
     inside.push_back(any_processor(any_processor(decant::top_p(p))));
     inside.push_back(decant::min_p(m));
 

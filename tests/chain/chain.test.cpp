@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/chain/chain.hpp>
 
-#include "support/catch.hpp"
 #include "chain/policies.hpp"
+#include "support/catch.hpp"
 
 #include <decant/processors.hpp>
 
@@ -42,7 +42,7 @@ TEST_CASE("order is meaning: T = 5 and min_p = 0.1 (llama.cpp#4091)", "[chain]")
 TEST_CASE("what does not depend on temperature commutes with it", "[chain]") {
   for (const double t : {0.3, 0.9, 4.0}) {
     decant::chain a(decant::temperature(t), decant::top_k(3));
-  decant::chain b(decant::top_k(3), decant::temperature(t));
+    decant::chain b(decant::top_k(3), decant::temperature(t));
     CHECK(left(a, known_logits, at(none)) == left(b, known_logits, at(none)));
   }
 }
@@ -65,24 +65,28 @@ TEST_CASE("an empty chain is the identity", "[chain]") {
 }
 
 TEST_CASE("a chain prints the steps that are not off", "[chain]") {
-  CHECK(decant::chain(decant::top_k(40), decant::top_p(0.95), decant::temperature(0.8)).describe() == "top_k(40) | top_p(0.95) | temperature(0.8)");
+  CHECK(decant::chain(decant::top_k(40), decant::top_p(0.95), decant::temperature(0.8)).describe() ==
+        "top_k(40) | top_p(0.95) | temperature(0.8)");
   CHECK(decant::chain(decant::top_k(0), decant::top_p(0.95), decant::temperature(1)).describe() == "top_p(0.95)");
   decant::chain off(decant::top_k(0), decant::top_p(1), decant::temperature(1));
   CHECK(off.describe() == "identity");
   CHECK(off.off());
-  CHECK(decant::chain(decant::chain(decant::top_k(2), decant::top_k(0)), decant::min_p(0.5)).describe() == "top_k(2) | min_p(0.5)");
+  CHECK(decant::chain(decant::chain(decant::top_k(2), decant::top_k(0)), decant::min_p(0.5)).describe() ==
+        "top_k(2) | min_p(0.5)");
 }
 
 TEST_CASE("steps at their off value change nothing, bit for bit (llama.cpp#13171, FlashInfer #708)", "[chain]") {
-  decant::chain off(decant::top_k(0), decant::top_k(-1), decant::top_p(1), decant::min_p(0), decant::temperature(1), decant::repetition_penalty(1),
-                    decant::frequency_penalty(0), decant::presence_penalty(0), decant::no_repeat_ngram(0));
+  decant::chain off(decant::top_k(0), decant::top_k(-1), decant::top_p(1), decant::min_p(0), decant::temperature(1),
+                    decant::repetition_penalty(1), decant::frequency_penalty(0), decant::presence_penalty(0),
+                    decant::no_repeat_ngram(0));
   candidates touched, plain;
   touched.bind(known_logits);
   plain.bind(known_logits);
   const ids history{0, 1, 0, 1};
   off(touched, at(history));
   CHECK(touched.probabilities() == plain.probabilities());
-  for (std::uint64_t seed = 0; seed < 200; ++seed) CHECK(touched.draw(decant::draw_stream(seed)) == plain.draw(decant::draw_stream(seed)));
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    CHECK(touched.draw(decant::draw_stream(seed)) == plain.draw(decant::draw_stream(seed)));
 }
 
 TEST_CASE("lambdas are steps, and a chain nests in a chain", "[chain]") {
@@ -123,9 +127,11 @@ TEST_CASE("the parts can be read and changed in mid-stream", "[chain]") {
 }
 
 TEST_CASE("on a bad row every step does nothing", "[chain]") {
-  const std::vector<float> bad{1, decant::math::to_float(decant::float16{0x7E00}), 2}, empty{decant::gone, decant::gone, decant::gone};
-  decant::chain all(decant::top_k(1), decant::top_p(0.1), decant::min_p(1), decant::temperature(0), decant::repetition_penalty(2),
-                    decant::frequency_penalty(1), decant::presence_penalty(1), decant::no_repeat_ngram(1));
+  const std::vector<float> bad{1, decant::math::to_float(decant::float16{0x7E00}), 2},
+      empty{decant::gone, decant::gone, decant::gone};
+  decant::chain all(decant::top_k(1), decant::top_p(0.1), decant::min_p(1), decant::temperature(0),
+                    decant::repetition_penalty(2), decant::frequency_penalty(1), decant::presence_penalty(1),
+                    decant::no_repeat_ngram(1));
   const ids history{0, 2};
   candidates row;
   row.bind(bad);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/chain/compose.hpp>
 
-#include "support/catch.hpp"
 #include "chain/policies.hpp"
+#include "support/catch.hpp"
 
 #include <decant/chain/any.hpp>
 #include <decant/processors.hpp>
@@ -59,7 +59,8 @@ TEST_CASE("one lambda beside a policy of decant needs no help", "[chain][compose
   CHECK(left(before, known_logits, at(none)) == std::vector<token_id>{1, 2});
   auto decoding = ban_first | greedy{};
   CHECK(decoding.step(known_logits, at(none)) == 1);
-  auto with_sampler = top_k(2) | [](candidates& row, const step_context&) -> token_id { return row.descending(2)[1].id; };
+  auto with_sampler =
+      top_k(2) | [](candidates& row, const step_context&) -> token_id { return row.descending(2)[1].id; };
   CHECK(with_sampler.step(known_logits, at(none)) == 1);
 }
 

@@ -18,8 +18,8 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
-#include <tuple>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -108,9 +108,10 @@ TEST_CASE("a bad row: step throws, try_step says why, nothing is accepted", "[ch
     std::vector<float> logits;
     row_status status;
   };
-  const bad_row rows[] = {{{nan_value, 1, 2}, row_status::not_finite},   {{1, nan_value, 2}, row_status::not_finite},
-                          {{1, 2, nan_value}, row_status::not_finite},   {{1, infinity, 2}, row_status::not_finite},
-                          {{decant::gone, decant::gone}, row_status::empty}, {{decant::gone}, row_status::empty}};
+  const bad_row rows[] = {
+      {{nan_value, 1, 2}, row_status::not_finite},       {{1, nan_value, 2}, row_status::not_finite},
+      {{1, 2, nan_value}, row_status::not_finite},       {{1, infinity, 2}, row_status::not_finite},
+      {{decant::gone, decant::gone}, row_status::empty}, {{decant::gone}, row_status::empty}};
   for (const bad_row& bad : rows) {
     auto logits = bad.logits;
     const auto outcome = decoding.try_step(logits, at(none));
@@ -128,7 +129,8 @@ TEST_CASE("a bad row: step throws, try_step says why, nothing is accepted", "[ch
     CHECK(without_state.law_of(logits, at(none)).empty());
     CHECK(decoding.sampler().count == 0);
     CHECK(std::get<0>(decoding.processor().processors()).accepted().empty());
-    for (std::size_t i = 0; i < logits.size(); ++i) CHECK(test_bits::bits_of(logits[i]) == test_bits::bits_of(bad.logits[i]));
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      CHECK(test_bits::bits_of(logits[i]) == test_bits::bits_of(bad.logits[i]));
   }
   CHECK(decoding.step(known_logits, at(none)) == 0);
   CHECK(decoding.sampler().count == 1);
@@ -264,7 +266,8 @@ TEST_CASE("copying a decoder forks it", "[chain][decoder]") {
 
 TEST_CASE("asking for laws and explanations never changes what is drawn (llama.cpp PR5564)", "[chain][decoder]") {
   test_bits::splitmix next(91);
-  auto quiet = no_repeat{} | decant::repetition_penalty(1.2) | top_k(40) | top_p(0.9) | temperature(0.8) | multinomial{};
+  auto quiet =
+      no_repeat{} | decant::repetition_penalty(1.2) | top_k(40) | top_p(0.9) | temperature(0.8) | multinomial{};
   auto asked = quiet;
   ids history{0};
   for (std::uint64_t step = 0; step < 60; ++step) {
@@ -305,13 +308,16 @@ TEST_CASE("the same seed draws the same tokens alone and between other requests 
     const ids history(step, 0);
     const auto mine = decant::context_after(history, 0, decant::draw_stream(42, 3));
     const token_id alone = decoding.step(known_logits, mine);
-    for (int other = 0; other < 7; ++other) (void)shared.step(known_logits, decant::context_after(history, 0, decant::draw_stream(next(), next())));
+    for (int other = 0; other < 7; ++other)
+      (void)shared.step(known_logits, decant::context_after(history, 0, decant::draw_stream(next(), next())));
     CHECK(shared.step(known_logits, mine) == alone);
   }
 }
 
 TEST_CASE("an erased sampler without a law steps as it does bare", "[chain][decoder]") {
-  const auto second = [](candidates& row, const step_context&) -> token_id { return row.status() == row_status::ok ? row.descending(2).back().id : no_token; };
+  const auto second = [](candidates& row, const step_context&) -> token_id {
+    return row.status() == row_status::ok ? row.descending(2).back().id : no_token;
+  };
   auto bare = top_k(3) | second;
   auto erased = top_k(3) | decant::any_sampler(second);
   CHECK(bare.step(known_logits, at(none)) == 1);
@@ -341,12 +347,14 @@ TEST_CASE("in steady state a decoder allocates nothing", "[chain][decoder]") {
   const std::size_t start = decant::testing::allocations();
   ::operator delete(::operator new(1));
   REQUIRE(decant::testing::allocations() > start);
-  const auto penalties = decant::chain(decant::repetition_penalty(1.1), decant::frequency_penalty(0.1), decant::no_repeat_ngram(3));
+  const auto penalties =
+      decant::chain(decant::repetition_penalty(1.1), decant::frequency_penalty(0.1), decant::no_repeat_ngram(3));
   CHECK(allocations_in_steady_state(penalties | top_k(40) | top_p(0.9) | temperature(0.7) | multinomial{}) == 0);
   CHECK(allocations_in_steady_state(temperature(0.7) | multinomial{}) == 0);
   CHECK(allocations_in_steady_state(top_p(0.97) | multinomial{}) == 0);
   CHECK(allocations_in_steady_state(decant::decode_with(decant::gumbel{})) == 0);
-  CHECK(allocations_in_steady_state(decant::dynamic_chain{penalties, top_p(0.9)} | decant::any_sampler(decant::greedy{})) == 0);
+  CHECK(allocations_in_steady_state(decant::dynamic_chain{penalties, top_p(0.9)} |
+                                    decant::any_sampler(decant::greedy{})) == 0);
 }
 
 }  // namespace decoder_test

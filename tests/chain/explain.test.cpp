@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/chain/explain.hpp>
 
-#include "support/catch.hpp"
 #include "chain/policies.hpp"
+#include "support/catch.hpp"
 
 #include <decant/chain/any.hpp>
 #include <decant/chain/chain.hpp>
@@ -69,7 +69,8 @@ TEST_CASE("each policy is named when it removes a token", "[chain][explain]") {
 }
 
 TEST_CASE("the step that removed it is found among many, off ones counted", "[chain][explain]") {
-  decant::chain steps(decant::temperature(1), decant::dynamic_chain{decant::temperature(0.5), top_k(5)}, top_p(0.9), top_k(1));
+  decant::chain steps(decant::temperature(1), decant::dynamic_chain{decant::temperature(0.5), top_k(5)}, top_p(0.9),
+                      top_k(1));
   const explanation last = explain(known_logits, at(none), 1, steps);
   CHECK(last.step == "top_k(1)");
   CHECK(last.step_index == 4);
@@ -110,9 +111,9 @@ TEST_CASE("a bad row is said to be so", "[chain][explain]") {
   CHECK_FALSE(e.survives);
   CHECK(e.reason.find("not finite") != std::string::npos);
   CHECK(e.step.empty());
-  const explanation emptied = explain(known_logits, at(none), 0, decant::chain([](candidates& row, const step_context&) {
-                                        row.allow(std::span<const token_id>());
-                                      }));
+  const explanation emptied =
+      explain(known_logits, at(none), 0,
+              decant::chain([](candidates& row, const step_context&) { row.allow(std::span<const token_id>()); }));
   CHECK(emptied.step == "function");
   CHECK(emptied.tokens_after == 0);
   CHECK(emptied.reason.find("empty") != std::string::npos);

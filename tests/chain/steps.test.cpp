@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/chain/steps.hpp>
 
-#include "support/catch.hpp"
 #include "chain/policies.hpp"
+#include "support/catch.hpp"
 
 #include <decant/chain/any.hpp>
 #include <decant/chain/chain.hpp>
@@ -28,8 +28,11 @@ TEST_CASE("a policy is one step, a chain is its parts, however deep", "[chain][s
   CHECK(names(one) == std::vector<std::string>{"top_k(3)"});
   auto lambda = [](candidates&, const step_context&) {};
   CHECK(names(lambda) == std::vector<std::string>{"function"});
-  decant::chain nested(decant::top_k(0), decant::chain(decant::top_p(0.5), decant::dynamic_chain{decant::min_p(0.1), lambda}), decant::temperature(1));
-  CHECK(names(nested) == std::vector<std::string>{"top_k(0) off", "top_p(0.5)", "min_p(0.1)", "function", "temperature(1) off"});
+  decant::chain nested(decant::top_k(0),
+                       decant::chain(decant::top_p(0.5), decant::dynamic_chain{decant::min_p(0.1), lambda}),
+                       decant::temperature(1));
+  CHECK(names(nested) ==
+        std::vector<std::string>{"top_k(0) off", "top_p(0.5)", "min_p(0.1)", "function", "temperature(1) off"});
   decant::chain<> empty;
   CHECK(names(empty).empty());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <decant/core/candidates.hpp>
 
-#include "support/catch.hpp"
 #include "core/naive_row.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <decant/testing/counting_allocator.hpp>
 
@@ -44,8 +44,8 @@ static_assert(std::is_default_constructible_v<candidates>);
 template <class Row>
 concept bindable = requires(candidates& row, Row&& logits) { row.bind(std::forward<Row>(logits)); };
 static_assert(bindable<std::vector<float>&> && bindable<const std::vector<float>&> && bindable<std::span<float>> &&
-              bindable<std::span<const float>> && bindable<std::vector<bfloat16>&> && bindable<std::span<const float16>> &&
-              bindable<std::array<float, 3>&> && bindable<float (&)[3]>);
+              bindable<std::span<const float>> && bindable<std::vector<bfloat16>&> &&
+              bindable<std::span<const float16>> && bindable<std::array<float, 3>&> && bindable<float (&)[3]>);
 static_assert(!bindable<std::vector<float>> && !bindable<const std::vector<float>>);
 
 /// Under which hand a row is held: in place with undo, read only, or 16 bits wide.
@@ -245,7 +245,8 @@ TEST_CASE("random chains of edits and narrowings equal the naive row: rows longe
           "[core][candidates]") {
   splitmix next(32);
   candidates row;
-  for (const std::size_t size : {std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{5000}, std::size_t{9001}}) {
+  for (const std::size_t size :
+       {std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{5000}, std::size_t{9001}}) {
     for (int round = 0; round < 4; ++round) {
       for (const hold how : every_hold) random_chain(row, how, next, size, 6);
     }
@@ -279,7 +280,8 @@ TEST_CASE("a fresh row is all there and ends where the vocabulary ends", "[core]
   for (std::size_t size = 1; size <= 70; ++size) {
     for (const std::size_t padding : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}}) {
       auto logits = naive::random_row(next, size + padding);
-      for (std::size_t i = size; i < logits.size(); ++i) logits[i] = 100 + static_cast<float>(i);  // would win, were it a token
+      for (std::size_t i = size; i < logits.size(); ++i)
+        logits[i] = 100 + static_cast<float>(i);  // would win, were it a token
       row.bind(logits, size);
       CHECK(row.vocabulary_size() == size);
       CHECK(row.size() == size);
@@ -315,7 +317,8 @@ TEST_CASE("misuse of binding is caught", "[core][candidates]") {
   CHECK_THROWS_AS(row.bind(std::as_const(none)), assertion_error);
   CHECK_THROWS_AS(row.bind(logits, 0), assertion_error);
   CHECK_THROWS_AS(row.bind(logits, 4), assertion_error);
-  CHECK_THROWS_AS(row.bind(std::vector<bfloat16>{}.empty() ? std::span<const bfloat16>{} : std::span<const bfloat16>{}), assertion_error);
+  CHECK_THROWS_AS(row.bind(std::vector<bfloat16>{}.empty() ? std::span<const bfloat16>{} : std::span<const bfloat16>{}),
+                  assertion_error);
   row.bind(logits);
   CHECK(row.size() == 3);
 }
@@ -368,8 +371,8 @@ TEST_CASE("asking without a row, or after its release, is misuse", "[core][candi
 
 TEST_CASE("a mutable row is restored bit for bit, whatever its values", "[core][candidates]") {
   std::vector<float> logits;
-  for (const std::uint32_t bits : {0x7FC12345U, 0xFFC00001U, 0x7F800001U, 0x00000001U, 0x807FFFFFU, 0x80000000U, 0x00000000U, 0xFF800000U,
-                                   0x7F800000U, 0x3F800000U, 0xC2FF1234U}) {
+  for (const std::uint32_t bits : {0x7FC12345U, 0xFFC00001U, 0x7F800001U, 0x00000001U, 0x807FFFFFU, 0x80000000U,
+                                   0x00000000U, 0xFF800000U, 0x7F800000U, 0x3F800000U, 0xC2FF1234U}) {
     logits.push_back(float_of(bits));
   }
   std::vector<std::uint32_t> before;
@@ -563,9 +566,9 @@ TEST_CASE("an edited token under a bound keeps the fate it had when it was edite
     }
     row.keep_largest(5000);
     CHECK(row.size() == 5000);
-    row.set(10, -100);    // far below the bound: it was let through, it stays
+    row.set(10, -100);  // far below the bound: it was let through, it stays
     row.add(11, -100);
-    row.set(5500, 100);   // far above: it was removed, it stays so
+    row.set(5500, 100);  // far above: it was removed, it stays so
     CHECK(row.contains(10));
     CHECK(row.logit(10) == -100);
     CHECK(row.contains(11));
@@ -602,7 +605,8 @@ TEST_CASE("masks, bounds and transforms in every order over a window", "[core][c
       if (what == 0) row.allow(mask), plain.allow(mask_rule);
       if (what == 1) row.keep_largest(7000), plain.keep_largest(7000);
       if (what == 2) row.transform(f), plain.transform(f);
-      if (what == 3) row.set(5, 3), plain.set(5, 3), row.ban(6), plain.set(6, gone), row.affine(0.7), plain.affine(0.7, 0);
+      if (what == 3)
+        row.set(5, 3), plain.set(5, 3), row.ban(6), plain.set(6, gone), row.affine(0.7), plain.affine(0.7, 0);
       REQUIRE(naive::survivors(row) == naive::survivors(plain));
     }
     row.keep_largest(4500);
@@ -913,7 +917,9 @@ TEST_CASE("the descending prefix grows on demand and survives being asked for le
   const auto order = naive::row(logits).order();
   candidates row;
   row.bind(logits);
-  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{33}, std::size_t{5}, std::size_t{100}, std::size_t{64}, std::size_t{2999}, std::size_t{5000}, std::size_t{7}}) {
+  for (const std::size_t count :
+       {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{33}, std::size_t{5}, std::size_t{100},
+        std::size_t{64}, std::size_t{2999}, std::size_t{5000}, std::size_t{7}}) {
     const auto prefix = row.descending(count);
     REQUIRE(prefix.size() == std::min<std::size_t>(count, 3000));
     for (std::size_t i = 0; i < prefix.size(); ++i) REQUIRE(static_cast<std::size_t>(prefix[i].id) == order[i]);
@@ -931,7 +937,9 @@ TEST_CASE("ties go to the lower id at every border of a block and of the compact
   candidates row;
   for (const std::size_t size : {std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{8200}}) {
     const std::vector<float> level(size, 0.25F);
-    for (const std::size_t count : {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{128}, std::size_t{4094}, std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{8199}}) {
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{128}, std::size_t{4094},
+          std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{8199}}) {
       if (count > size) continue;
       CAPTURE(size, count);
       row.bind(level);
@@ -982,7 +990,8 @@ TEST_CASE("ties through keep_above and keep_mass", "[core][candidates]") {
   CHECK(naive::ids(row) == ids_list{0, 1});
 }
 
-TEST_CASE("a nucleus is the smallest prefix that reaches p (FlashInfer #2202, llama.cpp PR1953)", "[core][candidates]") {
+TEST_CASE("a nucleus is the smallest prefix that reaches p (FlashInfer #2202, llama.cpp PR1953)",
+          "[core][candidates]") {
   candidates row;
   const auto kept = [&](const std::vector<float>& logits, double p, std::size_t min_keep = 1) {
     row.bind(logits);
@@ -1107,9 +1116,11 @@ TEST_CASE("narrowing keeps at least one, and counts past the size keep all", "[c
 
 // ---- data that is bad
 
-TEST_CASE("NaN and +inf make a row bad wherever they stand (colibri#369, FlashInfer #2402, rten#1089)", "[core][candidates]") {
+TEST_CASE("NaN and +inf make a row bad wherever they stand (colibri#369, FlashInfer #2402, rten#1089)",
+          "[core][candidates]") {
   candidates row;
-  for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{64}, std::size_t{65}, std::size_t{200}, std::size_t{5000}}) {
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{3}, std::size_t{64}, std::size_t{65}, std::size_t{200}, std::size_t{5000}}) {
     for (const std::size_t place : {std::size_t{0}, size / 2, size - 1}) {
       for (const float bad : {nan_value, plus_infinity, float_of(0xFFC00001U), float_of(0x7F800001U)}) {
         CAPTURE(size, place);

@@ -66,7 +66,8 @@ struct sizeless {
 };
 
 static_assert(decant::LogitsProcessor<processor> && decant::LogitsProcessor<changing_processor>);
-static_assert(!decant::LogitsProcessor<returning> && !decant::LogitsProcessor<sampler> && !decant::LogitsProcessor<int>);
+static_assert(!decant::LogitsProcessor<returning> && !decant::LogitsProcessor<sampler> &&
+              !decant::LogitsProcessor<int>);
 static_assert(!decant::LogitsProcessor<processor&> && !decant::LogitsProcessor<void(candidates&, const step_context&)>);
 static_assert(decant::LogitsProcessor<void (*)(candidates&, const step_context&)>);
 static_assert(decant::Sampler<sampler> && !decant::Sampler<processor> && !decant::Sampler<wide_sampler>);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <decant/core/draws.hpp>
 
-#include "support/catch.hpp"
 #include "core/statistics.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -42,11 +42,13 @@ TEST_CASE("golden numbers of a stream", "[core][draws][golden]") {
 }
 
 TEST_CASE("the purposes keep their numbers", "[core][draws][golden]") {
-  const purpose all[] = {purpose::sample, purpose::draft, purpose::accept, purpose::residual, purpose::coin, purpose::noise, purpose::code};
+  const purpose all[] = {purpose::sample, purpose::draft, purpose::accept, purpose::residual,
+                         purpose::coin,   purpose::noise, purpose::code};
   for (std::uint32_t i = 0; i < 7; ++i) CHECK(static_cast<std::uint32_t>(all[i]) == i);
 }
 
-TEST_CASE("a stream is a pure function: asking again, in another order, or of a copy changes nothing", "[core][draws]") {
+TEST_CASE("a stream is a pure function: asking again, in another order, or of a copy changes nothing",
+          "[core][draws]") {
   const draw_stream draws = draw_stream(1, 2).at(3);
   std::vector<double> forward, backward;
   for (std::uint32_t i = 0; i < 100; ++i) forward.push_back(draws.uniform(purpose::coin, i));
@@ -147,7 +149,8 @@ TEST_CASE("chance is never for 0 and NaN, always for 1, and otherwise as often a
   int hits = 0;
   for (std::size_t i = 0; i < 20000; ++i) {
     const draw_stream draws = draw_stream(11).at(i);
-    if (draws.chance(0, purpose::coin) || draws.chance(-0.5, purpose::coin) || draws.chance(double_of(0x7FF8000000000000U), purpose::coin)) {
+    if (draws.chance(0, purpose::coin) || draws.chance(-0.5, purpose::coin) ||
+        draws.chance(double_of(0x7FF8000000000000U), purpose::coin)) {
       FAIL("happened");
     }
     if (!draws.chance(1, purpose::coin) || !draws.chance(1.5, purpose::coin)) FAIL("did not happen");
@@ -177,7 +180,8 @@ TEST_CASE("choose is the inverse of the cumulative sum, in index order", "[core]
   }
 }
 
-TEST_CASE("choose never gives an index of weight 0, also where the weights fall short of their total", "[core][draws]") {
+TEST_CASE("choose never gives an index of weight 0, also where the weights fall short of their total",
+          "[core][draws]") {
   const std::vector<double> short_of_one{0, 0.25, 0, 0.25, 0, 0};
   std::vector<double> counts(6, 0);
   for (std::size_t i = 0; i < 4000; ++i) ++counts[draw_stream(13).at(i).choose(short_of_one, 1, purpose::sample)];
@@ -272,7 +276,8 @@ TEST_CASE("streams of two seeds are unlike (TensorRT-LLM #19487)", "[core][draws
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     int alike = 0;
     for (std::size_t i = 0; i < 64; ++i) {
-      alike += draw_stream(seed).at(i).choose(flat, 50, purpose::sample) == draw_stream(seed + 1).at(i).choose(flat, 50, purpose::sample);
+      alike += draw_stream(seed).at(i).choose(flat, 50, purpose::sample) ==
+               draw_stream(seed + 1).at(i).choose(flat, 50, purpose::sample);
     }
     CHECK(alike < 12);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <decant/core/law.hpp>
 
-#include "support/catch.hpp"
 #include "core/naive_row.hpp"
 #include "core/statistics.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <decant/core/candidates.hpp>
 
@@ -76,7 +76,8 @@ TEST_CASE("a law made by hand is drawn in proportion, purpose and index choose t
   }
   CHECK(statistics::plausible(counts, {1000, 2000, 3000, 4000, 10000}));
   int alike = 0;
-  for (std::size_t i = 0; i < 200; ++i) alike += draw(l, draw_stream(21).at(i)) == draw(l, draw_stream(21).at(i), purpose::draft);
+  for (std::size_t i = 0; i < 200; ++i)
+    alike += draw(l, draw_stream(21).at(i)) == draw(l, draw_stream(21).at(i), purpose::draft);
   CHECK(alike < 120);
 }
 
@@ -110,7 +111,8 @@ void same_draws(Shape shape, std::uint64_t draws, Rows&... rows) {
       const draw_stream stream = draw_stream(i, 5).at(i % 7);
       const token_id from_row = row.draw(stream);
       if (from_row != draw(l, stream, purpose::sample, 0, workspace)) FAIL("draw " << i << " differs");
-      if (i % 16 == 0 && row.draw(stream, purpose::draft, 4) != draw(l, stream, purpose::draft, 4)) FAIL("draw " << i << " differs");
+      if (i % 16 == 0 && row.draw(stream, purpose::draft, 4) != draw(l, stream, purpose::draft, 4))
+        FAIL("draw " << i << " differs");
       if (!(l.probability(from_row) > 0)) FAIL("drew a token of probability 0");
     }
   };
@@ -151,7 +153,8 @@ void every_storage_draws_alike(std::size_t size, Shape shape, std::uint64_t draw
 const auto untouched = [](candidates&) {};
 
 TEST_CASE("law and row draw alike: whole rows up to the limit", "[core][law]") {
-  for (const std::size_t size : {1U, 2U, 63U, 64U, 65U, 1000U, 4095U, 4096U}) every_storage_draws_alike(size, untouched);
+  for (const std::size_t size : {1U, 2U, 63U, 64U, 65U, 1000U, 4095U, 4096U})
+    every_storage_draws_alike(size, untouched);
 }
 
 TEST_CASE("law and row draw alike: whole rows beyond the limit, by rejection", "[core][law]") {
@@ -185,10 +188,15 @@ TEST_CASE("law and row draw alike: banned, masked and edited", "[core][law]") {
     every_storage_draws_alike(size, ban);
     every_storage_draws_alike(size, mask);
     every_storage_draws_alike(size, [&](candidates& row) { mask(row), row.affine(1.3, 7), row.add(1, 1); });
-    every_storage_draws_alike(size, [&](candidates& row) { ban(row), row.keep_largest(5000), mask(row), row.set(4, 2); });
+    every_storage_draws_alike(size,
+                              [&](candidates& row) { ban(row), row.keep_largest(5000), mask(row), row.set(4, 2); });
     every_storage_draws_alike(size, [&](candidates& row) { row.keep_largest(50), ban(row); });
-    every_storage_draws_alike(size, [&](candidates& row) { ban(row), row.transform([](token_id id, float z) { return id % 2 == 0 ? z : z / 2; }); });
-    every_storage_draws_alike(size, [&](candidates& row) { row.transform([](token_id id, float z) { return id % 100 == 0 ? gone : z; }), row.affine(0.5); });
+    every_storage_draws_alike(size, [&](candidates& row) {
+      ban(row), row.transform([](token_id id, float z) { return id % 2 == 0 ? z : z / 2; });
+    });
+    every_storage_draws_alike(size, [&](candidates& row) {
+      row.transform([](token_id id, float z) { return id % 100 == 0 ? gone : z; }), row.affine(0.5);
+    });
   }
 }
 
@@ -224,7 +232,9 @@ TEST_CASE("what was asked before, and how a state was reached, does not change w
     candidates quiet, asked, another;
     quiet.bind(std::as_const(logits));
     asked.bind(logits);
-    const auto ask = [&] { (void)asked.entropy(), (void)asked.descending(20), (void)asked.sigma(), (void)asked.probabilities(); };
+    const auto ask = [&] {
+      (void)asked.entropy(), (void)asked.descending(20), (void)asked.sigma(), (void)asked.probabilities();
+    };
     ask();
     for (candidates* row : {&quiet, &asked}) {
       row->set(5, 3);
@@ -340,7 +350,9 @@ void chi_square_by_rejection(std::uint64_t draws, bool from_law) {
   CHECK(statistics::plausible(few_counts, few_expected));
 }
 
-TEST_CASE("block rejection is exact: few heavy tokens among thousands", "[core][law]") { chi_square_by_rejection(20000, false); }
+TEST_CASE("block rejection is exact: few heavy tokens among thousands", "[core][law]") {
+  chi_square_by_rejection(20000, false);
+}
 
 TEST_CASE("block rejection is exact: many draws, from row and law", "[core][law][long]") {
   chi_square_by_rejection(400000, false);

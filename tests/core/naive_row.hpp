@@ -45,7 +45,8 @@ class row {
   void add(std::size_t i, float amount) {
     if (!there(i)) return;
     if (decant::is_gone(amount)) return store(i, amount);
-    if (scale_ == 1 && shift_ == 0) return store(i, static_cast<float>(static_cast<double>(z_[i]) + static_cast<double>(amount)));
+    if (scale_ == 1 && shift_ == 0)
+      return store(i, static_cast<float>(static_cast<double>(z_[i]) + static_cast<double>(amount)));
     store_scaled(i, static_cast<double>(z_[i]) + static_cast<double>(amount) / scale_, logit(i) + amount);
   }
   void affine(double scale, double shift) {
@@ -62,7 +63,8 @@ class row {
   }
   template <class F>
   void rewrite(F f) {
-    for (std::size_t i = 0; i < z_.size(); ++i) z_[i] = decant::math::flush_denormal(f(static_cast<decant::token_id>(i), logit(i)));
+    for (std::size_t i = 0; i < z_.size(); ++i)
+      z_[i] = decant::math::flush_denormal(f(static_cast<decant::token_id>(i), logit(i)));
     scale_ = 1;
     shift_ = 0;
   }
@@ -98,7 +100,8 @@ class row {
     if (p >= 1) return;
     auto ids = order();
     std::ranges::sort(ids);
-    std::ranges::stable_sort(ids, [&](std::size_t x, std::size_t y) { return std::abs(exact(x) - around) < std::abs(exact(y) - around); });
+    std::ranges::stable_sort(
+        ids, [&](std::size_t x, std::size_t y) { return std::abs(exact(x) - around) < std::abs(exact(y) - around); });
     keep_reaching(ids, p, min_keep);
   }
 
@@ -110,7 +113,8 @@ class row {
     }
     long double sum = 0;
     const auto weight = [&](std::size_t i) {
-      return std::exp((static_cast<long double>(z_[i]) - static_cast<long double>(top)) * static_cast<long double>(scale_));
+      return std::exp((static_cast<long double>(z_[i]) - static_cast<long double>(top)) *
+                      static_cast<long double>(scale_));
     };
     for (std::size_t i = 0; i < z_.size(); ++i) {
       if (there(i)) sum += weight(i);

@@ -57,7 +57,10 @@ TEST_CASE("two candidates on one mutable row is misuse, until the first lets go"
     second.release();
   }
   first.release();
-  { candidates scoped; scoped.bind(logits); }
+  {
+    candidates scoped;
+    scoped.bind(logits);
+  }
   CHECK_NOTHROW(second.bind(logits));
 }
 

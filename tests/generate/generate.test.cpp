@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <decant/generate/generate.hpp>
 
-#include "support/catch.hpp"
 #include "generate/models.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <decant/chain/any.hpp>
 
@@ -36,7 +36,8 @@ using ids = std::vector<token_id>;
 const auto best = top_k(0) | greedy{};
 const ids zero{0};
 
-static_assert(decant::Model<markov> && decant::Model<padded> && decant::Model<failing> && decant::Model<decltype(scrambled_model())>);
+static_assert(decant::Model<markov> && decant::Model<padded> && decant::Model<failing> &&
+              decant::Model<decltype(scrambled_model())>);
 
 // ---- reasons to end
 
@@ -56,7 +57,8 @@ TEST_CASE("a run of the wanted length", "[generate]") {
 
 TEST_CASE("a stop token ends the run, stands in the tokens and not in the text", "[generate]") {
   markov model = cycle(6);
-  const generation g = generate(model, zero, best, {.max_new_tokens = 20, .stop_tokens = {9, 3, 4}, .bytes = letter, .seed = 1});
+  const generation g =
+      generate(model, zero, best, {.max_new_tokens = 20, .stop_tokens = {9, 3, 4}, .bytes = letter, .seed = 1});
   CHECK(g.tokens == ids{1, 2, 3});
   CHECK(g.finish == finish_reason::stop_token);
   CHECK(g.stop_token == 3);
@@ -65,12 +67,18 @@ TEST_CASE("a stop token ends the run, stands in the tokens and not in the text",
 
 TEST_CASE("a stop token drawn as the last token allowed is a stop token, not the length", "[generate]") {
   markov model = cycle(6);
-  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .stop_tokens = {3}, .seed = 1}).finish == finish_reason::stop_token);
-  CHECK(generate(model, zero, best, {.max_new_tokens = 2, .stop_tokens = {3}, .seed = 1}).finish == finish_reason::length);
-  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .context_length = 4, .stop_tokens = {3}, .seed = 1}).finish == finish_reason::stop_token);
-  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .stop_strings = {"d"}, .bytes = letter, .seed = 1}).finish == finish_reason::stop_string);
-  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .stop = decant::stop_sequence{{2, 3}}, .seed = 1}).finish == finish_reason::stop_sequence);
-  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .context_length = 4, .seed = 1}).finish == finish_reason::length);
+  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .stop_tokens = {3}, .seed = 1}).finish ==
+        finish_reason::stop_token);
+  CHECK(generate(model, zero, best, {.max_new_tokens = 2, .stop_tokens = {3}, .seed = 1}).finish ==
+        finish_reason::length);
+  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .context_length = 4, .stop_tokens = {3}, .seed = 1}).finish ==
+        finish_reason::stop_token);
+  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .stop_strings = {"d"}, .bytes = letter, .seed = 1}).finish ==
+        finish_reason::stop_string);
+  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .stop = decant::stop_sequence{{2, 3}}, .seed = 1}).finish ==
+        finish_reason::stop_sequence);
+  CHECK(generate(model, zero, best, {.max_new_tokens = 3, .context_length = 4, .seed = 1}).finish ==
+        finish_reason::length);
 }
 
 TEST_CASE("what stands in the prompt never ends a run, though BOS is EOS", "[generate]") {
@@ -79,17 +87,21 @@ TEST_CASE("what stands in the prompt never ends a run, though BOS is EOS", "[gen
   const generation g = generate(model, prompt, best, {.max_new_tokens = 20, .stop_tokens = {0}, .seed = 1});
   CHECK(g.tokens == ids{1, 2, 3, 0});
   CHECK(g.finish == finish_reason::stop_token);
-  const generation text = generate(model, prompt, best, {.max_new_tokens = 20, .stop_strings = {"ab"}, .bytes = letter, .seed = 1});
+  const generation text =
+      generate(model, prompt, best, {.max_new_tokens = 20, .stop_strings = {"ab"}, .bytes = letter, .seed = 1});
   CHECK(text.tokens == ids{1, 2, 3, 0, 1});
   CHECK(text.text == "bcd");
-  const generation sequence = generate(model, prompt, best, {.max_new_tokens = 20, .stop = decant::stop_sequence{{0, 1}}, .seed = 1});
+  const generation sequence =
+      generate(model, prompt, best, {.max_new_tokens = 20, .stop = decant::stop_sequence{{0, 1}}, .seed = 1});
   CHECK(sequence.tokens == ids{1, 2, 3, 0, 1});
   CHECK(sequence.finish == finish_reason::stop_sequence);
 }
 
 TEST_CASE("criteria of every kind end a run with their own reason", "[generate]") {
   markov model = cycle(6);
-  const auto run = [&](decant::any_criterion stop) { return generate(model, zero, best, {.max_new_tokens = 20, .stop = std::move(stop), .seed = 1}); };
+  const auto run = [&](decant::any_criterion stop) {
+    return generate(model, zero, best, {.max_new_tokens = 20, .stop = std::move(stop), .seed = 1});
+  };
   CHECK(run(decant::max_new_tokens{4}).finish == finish_reason::length);
   CHECK(run(decant::max_new_tokens{4}).tokens.size() == 4);
   CHECK(run(decant::max_length{4}).finish == finish_reason::context_full);
@@ -107,12 +119,16 @@ TEST_CASE("criteria of every kind end a run with their own reason", "[generate]"
 
 TEST_CASE("a time budget ends a run", "[generate]") {
   markov model = cycle(6);
-  const generation none = generate(model, zero, best, {.max_new_tokens = 20, .stop = decant::time_budget(std::chrono::nanoseconds(0)), .seed = 1});
+  const generation none = generate(
+      model, zero, best, {.max_new_tokens = 20, .stop = decant::time_budget(std::chrono::nanoseconds(0)), .seed = 1});
   CHECK(none.finish == finish_reason::time);
   CHECK(none.tokens == ids{1});
-  const generation ample = generate(model, zero, best, {.max_new_tokens = 20, .stop = decant::time_budget(std::chrono::hours(10)), .seed = 1});
+  const generation ample = generate(
+      model, zero, best, {.max_new_tokens = 20, .stop = decant::time_budget(std::chrono::hours(10)), .seed = 1});
   CHECK(ample.finish == finish_reason::length);
-  const generation either = generate(model, zero, best, {.max_new_tokens = 20, .stop = decant::stop_any(decant::time_budget(std::chrono::nanoseconds(0))), .seed = 1});
+  const generation either = generate(
+      model, zero, best,
+      {.max_new_tokens = 20, .stop = decant::stop_any(decant::time_budget(std::chrono::nanoseconds(0))), .seed = 1});
   CHECK(either.finish == finish_reason::time);
 }
 
@@ -143,7 +159,8 @@ TEST_CASE("a prompt that fills the context, or more, generates nothing and evalu
 TEST_CASE("no new tokens wanted: none, and nothing evaluated", "[generate]") {
   markov model = cycle(5);
   int calls = 0;
-  const generation g = generate(model, zero, best, {.max_new_tokens = 0, .on_token = [&](const token_event&) { ++calls; }, .seed = 1});
+  const generation g =
+      generate(model, zero, best, {.max_new_tokens = 0, .on_token = [&](const token_event&) { ++calls; }, .seed = 1});
   CHECK(g.tokens.empty());
   CHECK(g.finish == finish_reason::length);
   CHECK(g.prompt_tokens == 1);
@@ -163,19 +180,27 @@ TEST_CASE("the callback can cancel; one of void cannot", "[generate]") {
   CHECK(g.tokens == ids{1, 2, 3});
   CHECK(seen == g.tokens);
   seen.clear();
-  const generation all = generate(model, zero, best, {.max_new_tokens = 6, .on_token = [&](const token_event& e) { seen.push_back(e.token); }, .seed = 1});
+  const generation all =
+      generate(model, zero, best,
+               {.max_new_tokens = 6, .on_token = [&](const token_event& e) { seen.push_back(e.token); }, .seed = 1});
   CHECK(all.finish == finish_reason::length);
   CHECK(seen == all.tokens);
 }
 
 TEST_CASE("a bad row ends a run with its status and loses no text (colibri#369)", "[generate]") {
   const ids prompt{1, 2};
-  for (const auto& [bad, status] : {std::pair{test_bits::float_of(0x7FC00000U), row_status::not_finite}, std::pair{test_bits::float_of(0x7F800000U), row_status::not_finite},
+  for (const auto& [bad, status] : {std::pair{test_bits::float_of(0x7FC00000U), row_status::not_finite},
+                                    std::pair{test_bits::float_of(0x7F800000U), row_status::not_finite},
                                     std::pair{decant::gone, row_status::empty}}) {
     failing model(20, 5, bad);
     int calls = 0;
     const auto all_held = [](token_id) { return std::string_view("x"); };
-    const generation g = generate(model, prompt, sampling(), {.max_new_tokens = 50, .stop_strings = {"xxxxxxx"}, .bytes = all_held, .on_token = [&](const token_event&) { ++calls; }, .seed = 1});
+    const generation g = generate(model, prompt, sampling(),
+                                  {.max_new_tokens = 50,
+                                   .stop_strings = {"xxxxxxx"},
+                                   .bytes = all_held,
+                                   .on_token = [&](const token_event&) { ++calls; },
+                                   .seed = 1});
     CHECK(g.finish == finish_reason::bad_row);
     CHECK(g.status == status);
     CHECK(g.tokens.size() == 3);
@@ -217,7 +242,8 @@ TEST_CASE("each position is evaluated once, the prompt in one call", "[generate]
 
 TEST_CASE("padding behind the vocabulary is never drawn, and history is what was drawn", "[generate]") {
   padded model(20);
-  const generation g = generate(model, zero, decant::repetition_penalty(1.1) | decant::multinomial{}, {.max_new_tokens = 200, .seed = 1});
+  const generation g = generate(model, zero, decant::repetition_penalty(1.1) | decant::multinomial{},
+                                {.max_new_tokens = 200, .seed = 1});
   CHECK(g.tokens.size() == 200);
   for (const token_id token : g.tokens) {
     CHECK(token >= 0);
@@ -272,14 +298,17 @@ TEST_CASE("a seed that was made up is reported, and repeats the run", "[generate
 
 TEST_CASE("two unseeded runs differ (TensorRT-LLM #19487)", "[generate]") {
   decant::stateless flat([](std::span<const token_id>) { return std::vector<float>(50, 0.0F); });
-  const generation a = generate(flat, zero, sampling(), {.max_new_tokens = 64}), b = generate(flat, zero, sampling(), {.max_new_tokens = 64});
+  const generation a = generate(flat, zero, sampling(), {.max_new_tokens = 64}),
+                   b = generate(flat, zero, sampling(), {.max_new_tokens = 64});
   CHECK(a.seed != b.seed);
   CHECK(a.tokens != b.tokens);
 }
 
 TEST_CASE("seeds and sequences tell runs apart; equal ones agree (CTranslate2 #1757)", "[generate]") {
   auto model = scrambled_model();
-  const auto run = [&](std::uint64_t seed, std::uint64_t sequence) { return generate(model, zero, sampling(), {.max_new_tokens = 40, .seed = seed, .sequence = sequence}).tokens; };
+  const auto run = [&](std::uint64_t seed, std::uint64_t sequence) {
+    return generate(model, zero, sampling(), {.max_new_tokens = 40, .seed = seed, .sequence = sequence}).tokens;
+  };
   std::set<ids> different;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     for (std::uint64_t sequence = 0; sequence < 5; ++sequence) {
@@ -290,7 +319,8 @@ TEST_CASE("seeds and sequences tell runs apart; equal ones agree (CTranslate2 #1
   CHECK(different.size() == 25);
 }
 
-TEST_CASE("a request draws the same tokens alone and between others (vllm#51226, TensorRT-LLM PR #1742)", "[generate]") {
+TEST_CASE("a request draws the same tokens alone and between others (vllm#51226, TensorRT-LLM PR #1742)",
+          "[generate]") {
   const auto alone = [](std::uint64_t seed, token_id start) {
     auto model = scrambled_model();
     return generate(model, ids{start}, sampling(), {.max_new_tokens = 20, .seed = seed}).tokens;
@@ -317,15 +347,23 @@ TEST_CASE("what is observed does not change what is drawn (llama.cpp PR5564)", "
   auto model = scrambled_model();
   const generation plain = generate(model, zero, sampling(), {.max_new_tokens = 40, .seed = 6});
   std::string heard;
-  const generation observed = generate(model, zero, sampling(), {.max_new_tokens = 40, .stop_strings = {"never to be seen"}, .stop = [](const decant::step_context&) { return false; },
-                                                                 .bytes = letter, .on_token = [&](const token_event& e) { heard += e.text; }, .seed = 6});
+  const generation observed = generate(model, zero, sampling(),
+                                       {.max_new_tokens = 40,
+                                        .stop_strings = {"never to be seen"},
+                                        .stop = [](const decant::step_context&) { return false; },
+                                        .bytes = letter,
+                                        .on_token = [&](const token_event& e) { heard += e.text; },
+                                        .seed = 6});
   CHECK(observed.tokens == plain.tokens);
   CHECK(observed.text == heard);
   CHECK(heard.size() == 40);
-  CHECK(generate(model, zero, top_k(0) | decant::top_p(1) | decant::temperature(0.9) | decant::multinomial{}, {.max_new_tokens = 40, .seed = 6}).tokens == plain.tokens);
+  CHECK(generate(model, zero, top_k(0) | decant::top_p(1) | decant::temperature(0.9) | decant::multinomial{},
+                 {.max_new_tokens = 40, .seed = 6})
+            .tokens == plain.tokens);
   // How the chain was put together does not either.
   decant::dynamic_chain run_time{decant::temperature(0.9)};
-  CHECK(generate(model, zero, run_time | decant::any_sampler(decant::multinomial{}), {.max_new_tokens = 40, .seed = 6}).tokens == plain.tokens);
+  CHECK(generate(model, zero, run_time | decant::any_sampler(decant::multinomial{}), {.max_new_tokens = 40, .seed = 6})
+            .tokens == plain.tokens);
 }
 
 TEST_CASE("draws vary from step to step (TensorRT-Edge-LLM #211, ctransformers)", "[generate]") {
@@ -343,7 +381,8 @@ TEST_CASE("draws vary from step to step (TensorRT-Edge-LLM #211, ctransformers)"
 TEST_CASE("penalties see the output of the run itself (vmlx-swift#295)", "[generate]") {
   decant::stateless model([](std::span<const token_id>) { return std::vector<float>{3, 2.5F, 2}; });
   const ids prompt{0, 0, 0};
-  const generation g = generate(model, prompt, decant::frequency_penalty(0.6) | greedy{}, {.max_new_tokens = 5, .seed = 1});
+  const generation g =
+      generate(model, prompt, decant::frequency_penalty(0.6) | greedy{}, {.max_new_tokens = 5, .seed = 1});
   CHECK(g.tokens == ids{0, 1, 0, 2, 1});  // 3, 2.5 | 2.4, 2.5 | 2.4, 1.9, 2 | 1.8, 1.9, 2 | 1.8, 1.9, 1.4
 }
 
@@ -385,7 +424,8 @@ TEST_CASE("the law of whole outputs is the product of the rows' laws, by enumera
   do {
     hook.depth = 0;
     hook.probability = 1;
-    const generation g = generate(model, zero, top_k(0) | decant::multinomial{}, {.max_new_tokens = 4, .stop_tokens = {2}, .seed = 1, .hook = &hook});
+    const generation g = generate(model, zero, top_k(0) | decant::multinomial{},
+                                  {.max_new_tokens = 4, .stop_tokens = {2}, .seed = 1, .hook = &hook});
     law[g.tokens] += hook.probability;
     sum += hook.probability;
   } while (hook.advance());
@@ -410,11 +450,15 @@ TEST_CASE("the law of whole outputs is the product of the rows' laws, by enumera
 TEST_CASE("golden tokens", "[generate][golden]") {
   auto model = scrambled_model(50);
   const ids prompt{1, 2, 3};
-  const auto chain = decant::repetition_penalty(1.1) | top_k(20) | decant::temperature(0.8) | decant::top_p(0.95) | decant::multinomial{};
-  CHECK(generate(model, prompt, chain, {.max_new_tokens = 24, .seed = 42}).tokens == ids{9, 15, 32, 22, 38, 40, 42, 39, 15, 33, 23, 8, 34, 30, 27, 28, 6, 18, 48, 2, 10, 15, 37, 13});
+  const auto chain = decant::repetition_penalty(1.1) | top_k(20) | decant::temperature(0.8) | decant::top_p(0.95) |
+                     decant::multinomial{};
+  CHECK(generate(model, prompt, chain, {.max_new_tokens = 24, .seed = 42}).tokens ==
+        ids{9, 15, 32, 22, 38, 40, 42, 39, 15, 33, 23, 8, 34, 30, 27, 28, 6, 18, 48, 2, 10, 15, 37, 13});
   auto wide = scrambled_model(5000);
-  CHECK(generate(wide, prompt, top_k(0) | decant::multinomial{}, {.max_new_tokens = 12, .seed = 42, .sequence = 1}).tokens == ids{2908, 3626, 3263, 531, 1363, 178, 770, 4804, 3791, 4769, 490, 589});
-  CHECK(generate(model, prompt, top_k(0) | decant::gumbel{}, {.max_new_tokens = 12, .seed = 42}).tokens == ids{27, 30, 32, 41, 13, 31, 13, 29, 43, 27, 0, 22});
+  CHECK(generate(wide, prompt, top_k(0) | decant::multinomial{}, {.max_new_tokens = 12, .seed = 42, .sequence = 1})
+            .tokens == ids{2908, 3626, 3263, 531, 1363, 178, 770, 4804, 3791, 4769, 490, 589});
+  CHECK(generate(model, prompt, top_k(0) | decant::gumbel{}, {.max_new_tokens = 12, .seed = 42}).tokens ==
+        ids{27, 30, 32, 41, 13, 31, 13, 29, 43, 27, 0, 22});
 }
 
 }  // namespace generate_test

@@ -24,7 +24,8 @@ using decant::token_id;
 /// Logits that depend on all tokens, from integers alone: the same on every machine.
 inline std::vector<float> scrambled_row(std::span<const token_id> tokens, std::size_t vocabulary) {
   std::uint64_t state = 0x243F6A8885A308D3U;
-  for (const token_id token : tokens) state = (state ^ static_cast<std::uint64_t>(token)) * 0x100000001B3U + 0x9E3779B9U;
+  for (const token_id token : tokens)
+    state = (state ^ static_cast<std::uint64_t>(token)) * 0x100000001B3U + 0x9E3779B9U;
   std::vector<float> row(vocabulary);
   for (float& z : row) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -35,13 +36,15 @@ inline std::vector<float> scrambled_row(std::span<const token_id> tokens, std::s
 
 /// A lambda in the ready-made wrapper.
 inline auto scrambled_model(std::size_t vocabulary = 20) {
-  return decant::stateless([vocabulary](std::span<const token_id> tokens) { return scrambled_row(tokens, vocabulary); });
+  return decant::stateless(
+      [vocabulary](std::span<const token_id> tokens) { return scrambled_row(tokens, vocabulary); });
 }
 
 /// A table: the last token decides. Says that its context has an end, and counts what it is given.
 class markov {
  public:
-  explicit markov(std::vector<std::vector<float>> table, std::size_t context = 1000) : table_(std::move(table)), context_(context) {}
+  explicit markov(std::vector<std::vector<float>> table, std::size_t context = 1000)
+      : table_(std::move(table)), context_(context) {}
 
   std::vector<float>& evaluate(std::span<const token_id> tokens) {
     DECANT_ASSERT(!tokens.empty(), "evaluate needs a token");

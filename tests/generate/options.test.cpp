@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/generate/options.hpp>
 
-#include "support/catch.hpp"
 #include "generate/models.hpp"
+#include "support/catch.hpp"
 
 #include <vector>
 

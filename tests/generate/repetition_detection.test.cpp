@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/generate/repetition_detection.hpp>
 
-#include "support/catch.hpp"
 #include "generate/models.hpp"
+#include "support/catch.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -94,7 +94,8 @@ TEST_CASE("repetition detection equals the definition, for any text", "[generate
     repetition_detection criterion(options);
     for (std::size_t n = 0; n <= text.size(); ++n) {
       const std::span<const token_id> output = std::span<const token_id>(text).first(n);
-      if (criterion(context_after(output, 0, draws)) != ends_in_repeats(output, options)) FAIL("seed " << seed << ", " << n << " tokens");
+      if (criterion(context_after(output, 0, draws)) != ends_in_repeats(output, options))
+        FAIL("seed " << seed << ", " << n << " tokens");
     }
   }
   SUCCEED();
@@ -107,7 +108,8 @@ TEST_CASE("the largest numbers are numbers like any other", "[generate][repetiti
   CHECK_FALSE(stops({.repeats = 2, .min_length = most, .max_length = most}, {1, 1, 1}));
 }
 
-TEST_CASE("a long loop is found in linear time, and nothing is allocated the second time", "[generate][repetition_detection]") {
+TEST_CASE("a long loop is found in linear time, and nothing is allocated the second time",
+          "[generate][repetition_detection]") {
   ids text;
   for (std::size_t i = 0; i < 1'000'000; ++i) text.push_back(i % 2 == 0 ? 1 : 2);
   text.back() = 3;
@@ -132,7 +134,8 @@ TEST_CASE("a generation that loops is ended, and says why", "[generate][repetiti
 }
 
 TEST_CASE("it composes with other criteria", "[generate][repetition_detection]") {
-  decant::stop_any any(decant::max_new_tokens{9}, repetition_detection({.repeats = 2, .min_length = 1, .max_length = 3}));
+  decant::stop_any any(decant::max_new_tokens{9},
+                       repetition_detection({.repeats = 2, .min_length = 1, .max_length = 3}));
   CHECK_FALSE(any(context_after(ids{1, 2, 3}, 0, draw_stream(1))));
   CHECK(any(context_after(ids{1, 2, 3, 3}, 0, draw_stream(1))));
   CHECK(any.why() == finish_reason::criterion);

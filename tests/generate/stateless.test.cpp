@@ -71,7 +71,8 @@ TEST_CASE("the function may return any range of numbers, and a reference", "[gen
   static const std::vector<float> kept{4, 5, 6};
   stateless reference([](std::span<const token_id>) -> const std::vector<float>& { return kept; });
   CHECK(copy(reference.evaluate(ids{0})) == kept);
-  stateless counting([calls = 0](std::span<const token_id>) mutable { return std::vector<float>{static_cast<float>(++calls)}; });
+  stateless counting(
+      [calls = 0](std::span<const token_id>) mutable { return std::vector<float>{static_cast<float>(++calls)}; });
   (void)counting.evaluate(ids{1, 2, 3});
   CHECK(copy(counting.evaluate(ids{1})) == std::vector<float>{2});  // one call an evaluation
 }

@@ -24,7 +24,8 @@ step_context after(const ids& tokens, std::size_t prompt) { return context_after
 
 TEST_CASE("every finish reason has words of its own", "[generate][stopping]") {
   std::vector<std::string> all;
-  for (int i = 0; i <= static_cast<int>(finish_reason::bad_row); ++i) all.emplace_back(to_string(static_cast<finish_reason>(i)));
+  for (int i = 0; i <= static_cast<int>(finish_reason::bad_row); ++i)
+    all.emplace_back(to_string(static_cast<finish_reason>(i)));
   for (std::size_t i = 0; i < all.size(); ++i) {
     CHECK(all[i] != "unknown");
     for (std::size_t j = 0; j < i; ++j) CHECK(all[i] != all[j]);
@@ -92,7 +93,8 @@ TEST_CASE("all parts stop together, all are asked, the last one's reason counts"
 }
 
 TEST_CASE("criteria nest, and the reason comes from the depth", "[generate][stopping]") {
-  decant::stop_any outer(decant::stop_all(decant::max_new_tokens{1}, decant::stop_sequence{{3, 4}}), decant::stop_when([](const step_context& c) { return c.tokens.size() > 9; }));
+  decant::stop_any outer(decant::stop_all(decant::max_new_tokens{1}, decant::stop_sequence{{3, 4}}),
+                         decant::stop_when([](const step_context& c) { return c.tokens.size() > 9; }));
   any_criterion erased = outer;
   CHECK_FALSE(erased(after({4, 3}, 0)));
   CHECK(erased(after({3, 4}, 0)));

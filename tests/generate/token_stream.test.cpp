@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/generate/token_stream.hpp>
 
-#include "support/catch.hpp"
 #include "generate/models.hpp"
+#include "support/catch.hpp"
 
 #include <cstddef>
 #include <iterator>
@@ -45,7 +45,8 @@ TEST_CASE("a stream gives one event a token, the last with the reason", "[genera
   }
   CHECK(tokens == ids{3, 4, 0, 1});
   CHECK(text == "deab");
-  CHECK(reasons == std::vector<finish_reason>{finish_reason::none, finish_reason::none, finish_reason::none, finish_reason::length});
+  CHECK(reasons == std::vector<finish_reason>{finish_reason::none, finish_reason::none, finish_reason::none,
+                                              finish_reason::length});
   CHECK(stream.result().tokens == tokens);
   CHECK(stream.result().text == text);
   CHECK(stream.result().finish == finish_reason::length);
@@ -89,7 +90,8 @@ TEST_CASE("range, next and callback tell the same story", "[generate][token_stre
   CHECK(by_range == by_callback);
 }
 
-TEST_CASE("leaving the loop early leaves a result as far as it got; it can be taken up again", "[generate][token_stream]") {
+TEST_CASE("leaving the loop early leaves a result as far as it got; it can be taken up again",
+          "[generate][token_stream]") {
   markov model = cycle(5);
   const ids prompt{0};
   token_stream stream(model, prompt, best, {.max_new_tokens = 10, .seed = 1});
@@ -110,7 +112,8 @@ TEST_CASE("leaving the loop early leaves a result as far as it got; it can be ta
 TEST_CASE("cancelling after the end does not change the reason", "[generate][token_stream]") {
   markov model = cycle(5);
   const ids prompt{0};
-  token_stream stream(model, prompt, best, {.max_new_tokens = 1, .on_token = [](const token_event&) { return false; }, .seed = 1});
+  token_stream stream(model, prompt, best,
+                      {.max_new_tokens = 1, .on_token = [](const token_event&) { return false; }, .seed = 1});
   REQUIRE(stream.next() != nullptr);
   CHECK(stream.result().finish == finish_reason::length);
   stream.cancel();
@@ -124,8 +127,8 @@ TEST_CASE("each position is given to the model once", "[generate][token_stream]"
   std::size_t events = 0;
   while (stream.next() != nullptr) {
     ++events;
-    CHECK(stream.tokens().size() == 3 + events);   // grows by exactly what is drawn
-    CHECK(model.size() == 2 + events);             // the newest has not been needed yet
+    CHECK(stream.tokens().size() == 3 + events);  // grows by exactly what is drawn
+    CHECK(model.size() == 2 + events);            // the newest has not been needed yet
     CHECK(model.evaluated == 2 + events);
     CHECK(model.calls == events);
   }
@@ -134,7 +137,9 @@ TEST_CASE("each position is given to the model once", "[generate][token_stream]"
 }
 
 TEST_CASE("the caller's decoder does not change", "[generate][token_stream]") {
-  auto counting = top_k(0) | [count = 0](decant::candidates&, const decant::step_context&) mutable -> token_id { return count++ % 3; };
+  auto counting = top_k(0) | [count = 0](decant::candidates&, const decant::step_context&) mutable -> token_id {
+    return count++ % 3;
+  };
   const ids prompt{0};
   for (int run = 0; run < 2; ++run) {
     auto model = scrambled_model();
@@ -167,7 +172,8 @@ TEST_CASE("a stop string over tokens shows nothing of itself (vllm#3574)", "[gen
     markov model = cycle(6);
     const ids prompt{from};
     std::vector<std::string> shown;
-    token_stream stream(model, prompt, best, {.max_new_tokens = count, .stop_strings = stops, .bytes = bytes, .seed = 1});
+    token_stream stream(model, prompt, best,
+                        {.max_new_tokens = count, .stop_strings = stops, .bytes = bytes, .seed = 1});
     for (const token_event& event : stream) shown.emplace_back(event.text);
     return std::pair(shown, stream.result());
   };
@@ -199,8 +205,12 @@ TEST_CASE("characters that tokens split come out whole (ferrox#124)", "[generate
   std::vector<std::string> shown;
   token_stream stream(model, prompt, best, {.max_new_tokens = 5, .bytes = bytes, .seed = 1});
   for (const token_event& event : stream) shown.emplace_back(event.text);
-  CHECK(shown == std::vector<std::string>{"", "", "\xF0\x9F\x98\x80", "", "\xEF\xBF\xBD" "a"});
-  CHECK(stream.result().text == "\xF0\x9F\x98\x80\xEF\xBF\xBD" "a");
+  CHECK(shown == std::vector<std::string>{"", "", "\xF0\x9F\x98\x80", "",
+                                          "\xEF\xBF\xBD"
+                                          "a"});
+  CHECK(stream.result().text ==
+        "\xF0\x9F\x98\x80\xEF\xBF\xBD"
+        "a");
   markov again = cycle(6);
   token_stream cut(again, prompt, best, {.max_new_tokens = 2, .bytes = bytes, .seed = 1});
   shown.clear();
@@ -212,7 +222,11 @@ TEST_CASE("cancelling gives the held text to the result", "[generate][token_stre
   markov model = cycle(5);
   const ids prompt{0};
   token_stream stream(model, prompt, best,
-                      {.max_new_tokens = 9, .stop_strings = {"bcx"}, .bytes = letter, .on_token = [](const token_event& e) { return e.index < 1; }, .seed = 1});
+                      {.max_new_tokens = 9,
+                       .stop_strings = {"bcx"},
+                       .bytes = letter,
+                       .on_token = [](const token_event& e) { return e.index < 1; },
+                       .seed = 1});
   std::size_t events = 0;
   for (const token_event& event : stream) {
     CHECK(event.text.empty());
@@ -226,7 +240,8 @@ TEST_CASE("cancelling gives the held text to the result", "[generate][token_stre
 TEST_CASE("a cancelled stream's last event says that it is the last", "[generate][token_stream]") {
   markov model = cycle(5);
   const ids prompt{0};
-  token_stream stream(model, prompt, best, {.max_new_tokens = 9, .on_token = [](const token_event& e) { return e.index < 1; }, .seed = 1});
+  token_stream stream(model, prompt, best,
+                      {.max_new_tokens = 9, .on_token = [](const token_event& e) { return e.index < 1; }, .seed = 1});
   finish_reason last = finish_reason::none;
   for (const token_event& event : stream) last = event.finish;
   CHECK(last == finish_reason::cancelled);

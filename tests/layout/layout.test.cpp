@@ -22,7 +22,8 @@ std::string text(const complaints& found) {
 /// A small tree that keeps every rule, in a folder of its own that goes away with it.
 class fixture {
  public:
-  explicit fixture(const std::string& name) : root_(fs::temp_directory_path() / ("decant_layout_" + name + "_" + unique())) {
+  explicit fixture(const std::string& name)
+      : root_(fs::temp_directory_path() / ("decant_layout_" + name + "_" + unique())) {
     header("math/scalar.hpp", "#include <cmath>\n");
     header("math/strict.hpp", "");
     header("core/version.hpp", "");
@@ -55,8 +56,8 @@ class fixture {
  private:
   /// Tests of several builds may run at once.
   static std::string unique() {
-    return std::to_string(std::hash<std::string>{}(fs::current_path().string() + std::to_string(
-               fs::file_time_type::clock::now().time_since_epoch().count())));
+    return std::to_string(std::hash<std::string>{}(
+        fs::current_path().string() + std::to_string(fs::file_time_type::clock::now().time_since_epoch().count())));
   }
 
   fs::path root_;
@@ -96,16 +97,26 @@ TEST_CASE("the layout checks have nothing against a tree that keeps the rules") 
 
 TEST_CASE("the layout checks report every forbidden include") {
   const std::initializer_list<std::pair<std::string, std::string>> forbidden = {
-      {"math", "<decant/core/row.hpp>"},          {"math", "<Eigen/Core>"},
-      {"math", "<sys/mman.h>"},                   {"core", "<decant/processors/top_k.hpp>"},
-      {"core", "<immintrin.h>"},                  {"core", "<decant/testing/toy.hpp>"},
-      {"core", "<decant/math.hpp>"},              {"core", "\"row.hpp\""},
-      {"processors", "<decant/chain/chain.hpp>"}, {"processors", "<functional>"},
-      {"processors", "<Eigen/Core>"},             {"samplers", "<random>"},
-      {"text", "<decant/generate/generate.hpp>"}, {"chain", "<decant/testing/toy.hpp>"},
-      {"generate", "<decant/search/beam.hpp>"},   {"search", "<decant/reference/transformer.hpp>"},
-      {"reference", "<decant/chain/chain.hpp>"},  {"attention", "<decant/generate/generate.hpp>"},
-      {"speculative", "<decant/adapters/x.hpp>"}, {"cellar", "<span>"},
+      {"math", "<decant/core/row.hpp>"},
+      {"math", "<Eigen/Core>"},
+      {"math", "<sys/mman.h>"},
+      {"core", "<decant/processors/top_k.hpp>"},
+      {"core", "<immintrin.h>"},
+      {"core", "<decant/testing/toy.hpp>"},
+      {"core", "<decant/math.hpp>"},
+      {"core", "\"row.hpp\""},
+      {"processors", "<decant/chain/chain.hpp>"},
+      {"processors", "<functional>"},
+      {"processors", "<Eigen/Core>"},
+      {"samplers", "<random>"},
+      {"text", "<decant/generate/generate.hpp>"},
+      {"chain", "<decant/testing/toy.hpp>"},
+      {"generate", "<decant/search/beam.hpp>"},
+      {"search", "<decant/reference/transformer.hpp>"},
+      {"reference", "<decant/chain/chain.hpp>"},
+      {"attention", "<decant/generate/generate.hpp>"},
+      {"speculative", "<decant/adapters/x.hpp>"},
+      {"cellar", "<span>"},
   };
   for (const auto& [room, include] : forbidden) {
     fixture tree("include");

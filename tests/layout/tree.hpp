@@ -22,9 +22,9 @@ using complaints = std::vector<std::string>;
 
 /// What a room may include: rooms on its own floor and below.
 inline const std::map<std::string, int> floors = {
-    {"math", 0},       {"core", 1},     {"processors", 2},  {"samplers", 2}, {"constrain", 2},
-    {"text", 2},       {"chain", 3},    {"generate", 4},    {"search", 5},   {"speculative", 5},
-    {"guidance", 5},   {"rerank", 5},   {"config", 6},      {"adapters", 6},
+    {"math", 0},     {"core", 1},   {"processors", 2}, {"samplers", 2}, {"constrain", 2},
+    {"text", 2},     {"chain", 3},  {"generate", 4},   {"search", 5},   {"speculative", 5},
+    {"guidance", 5}, {"rerank", 5}, {"config", 6},     {"adapters", 6},
 };
 
 /// Rooms beside the floors: they stand on these rooms alone. `testing` stands on all, and nothing stands on it.
@@ -231,7 +231,8 @@ inline complaints check_tests(const fs::path& root) {
     }
   }
   for (const auto& [header, reason] : untested_headers) {
-    if (!fs::exists(root / "include/decant" / header)) found.push_back(header + " is excused from tests, but is not there");
+    if (!fs::exists(root / "include/decant" / header))
+      found.push_back(header + " is excused from tests, but is not there");
   }
   return found;
 }

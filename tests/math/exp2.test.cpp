@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/math/exp2.hpp>
 
-#include "support/catch.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +57,8 @@ TEST_CASE("exp2_weight is near enough, at most 1 and never denormal", "[math][ex
 TEST_CASE("exp2_weight over every float between -2 and -0.5", "[math][exp2][long]") {
   double worst = 0;
   for (std::uint32_t bits = bits_of(-0.5F); bits <= bits_of(-2.0F); ++bits) {
-    worst = std::max(worst, relative_error(exp2_weight(float_of(bits)), std::exp2(static_cast<long double>(float_of(bits)))));
+    worst = std::max(worst,
+                     relative_error(exp2_weight(float_of(bits)), std::exp2(static_cast<long double>(float_of(bits)))));
   }
   CHECK(worst < 1.8e-7);
 }
@@ -95,8 +96,8 @@ TEST_CASE("weight_map is right for every scale at which a weight lies between 0 
           (reference != 0 && std::abs(reference) < 1.2e-38F)) {
         continue;
       }
-      const auto exact =
-          std::exp((static_cast<long double>(z) - static_cast<long double>(reference)) * static_cast<long double>(scale));
+      const auto exact = std::exp((static_cast<long double>(z) - static_cast<long double>(reference)) *
+                                  static_cast<long double>(scale));
       CAPTURE(z, reference);
       // The difference of two floats is rounded once, and so is its product with the scale.
       CHECK(relative_error(weight_map(reference, scale)(z), exact) < 1.8e-7 + 90 * 0x1p-22);
@@ -110,7 +111,8 @@ TEST_CASE("weight_map tells tiny logits apart when the scale is huge", "[math][e
   for (const double y : {0.5, 1.0, 3.0, 20.0}) {
     const double scale = y / difference;  // about 1e38
     CAPTURE(scale);
-    CHECK(relative_error(weight_map(a, scale)(b), std::exp(-static_cast<long double>(difference) * static_cast<long double>(scale))) < 1e-6);
+    CHECK(relative_error(weight_map(a, scale)(b),
+                         std::exp(-static_cast<long double>(difference) * static_cast<long double>(scale))) < 1e-6);
   }
   CHECK(bits_of(weight_map(a, 1e60)(b)) == 0);
   CHECK(bits_of(weight_map(a, 1e300)(b)) == 0);
@@ -125,14 +127,16 @@ TEST_CASE("weight_map at the ends of what a float can hold", "[math][exp2]") {
   CHECK(weight_map(3e38F, 1e-60)(-3e38F) == 1.0F);
   CHECK(weight_map(3e38F, 1e-300)(-3e38F) == 1.0F);
   CHECK(weight_map(1e38F, 1e-60)(-1e38F) == 1.0F);
-  CHECK(relative_error(weight_map(3e38F, 1e-39)(-3e38F), std::exp(-2 * static_cast<long double>(3e38F) * 1e-39L)) < 1e-5);
+  CHECK(relative_error(weight_map(3e38F, 1e-39)(-3e38F), std::exp(-2 * static_cast<long double>(3e38F) * 1e-39L)) <
+        1e-5);
   CHECK(relative_error(weight_map(1e38F, 1e-38)(-1e38F), std::exp(-2.0L)) < 1e-5);
 }
 
 TEST_CASE("weights have the same bits everywhere", "[math][exp2][golden]") {
   splitmix next(13);
   hash all;
-  for (int i = 0; i < 400000; ++i) all.add(exp2_weight(float_of(0x80000000U | static_cast<std::uint32_t>(next() % 0x43000000U))));
+  for (int i = 0; i < 400000; ++i)
+    all.add(exp2_weight(float_of(0x80000000U | static_cast<std::uint32_t>(next() % 0x43000000U))));
   for (int i = 0; i < 100000; ++i) {
     const double scale = next.between(0.01, 3);
     all.add(weight_map(30.0F, scale)(static_cast<float>(next.between(-100, 30))));

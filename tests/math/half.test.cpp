@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/math/half.hpp>
 
-#include "support/catch.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,8 @@ double by_definition(std::uint32_t bits, int fraction_bits, int exponent_bits) {
   const std::uint32_t exponent = (bits >> fraction_bits) & ((1U << exponent_bits) - 1);
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const double unit = std::ldexp(static_cast<double>(fraction), -fraction_bits);
-  const double magnitude = exponent == 0 ? std::ldexp(unit, 1 - bias) : std::ldexp(1 + unit, static_cast<int>(exponent) - bias);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(unit, 1 - bias) : std::ldexp(1 + unit, static_cast<int>(exponent) - bias);
   return (bits & 0x8000U) != 0 ? -magnitude : magnitude;
 }
 

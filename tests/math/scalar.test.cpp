@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/math/scalar.hpp>
 
-#include "support/catch.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <algorithm>
 #include <cmath>

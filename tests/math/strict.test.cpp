@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/math/strict.hpp>
 
-#include "support/catch.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <decant/math/sum_tree.hpp>
 
-#include "support/catch.hpp"
 #include "math/bits.hpp"
+#include "support/catch.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -23,7 +23,8 @@ struct leaf {
 
 void fill(sum_tree& tree, const std::vector<leaf>& leaves) {
   tree.clear();
-  for (std::size_t i = 0; i < leaves.size(); ++i) tree.push(leaves[i].index, leaves[i].value, static_cast<std::uint32_t>(i));
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    tree.push(leaves[i].index, leaves[i].value, static_cast<std::uint32_t>(i));
   tree.build();
 }
 
@@ -75,7 +76,8 @@ TEST_CASE("a tree finds the leaf that a cumulative sum falls into", "[math][sum_
   splitmix next(21);
   sum_tree tree;
   for (const std::uint32_t spread : {1U, 2U, 70U, 5000U, 300000U}) {
-    for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{500}}) {
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{500}}) {
       const auto leaves = random_leaves(next, count, spread);
       fill(tree, leaves);
       check_every_target(tree, leaves);
@@ -146,7 +148,8 @@ TEST_CASE("replaced fractions leave the same bits as building anew", "[math][sum
 
 TEST_CASE("a tree takes the largest indices", "[math][sum_tree]") {
   sum_tree tree;
-  const std::vector<leaf> leaves{{0, 1}, {1, 2}, {0x7FFFFFFFU, 3}, {0x80000000U, 1}, {0xFFFFFFBFU, 2}, {0xFFFFFFFEU, 1}, {0xFFFFFFFFU, 4}};
+  const std::vector<leaf> leaves{{0, 1},           {1, 2},           {0x7FFFFFFFU, 3}, {0x80000000U, 1},
+                                 {0xFFFFFFBFU, 2}, {0xFFFFFFFEU, 1}, {0xFFFFFFFFU, 4}};
   fill(tree, leaves);
   check_every_target(tree, leaves);
   tree.replace(6, 1);

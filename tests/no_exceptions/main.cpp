@@ -70,7 +70,8 @@ void steps() {
 
   row[1] = std::bit_cast<float>(0x7FC00000U);
   const auto bad = decoder.try_step(row, context);
-  check(bad.token == decant::no_token && bad.status == decant::row_status::not_finite, "NaN gives no token and its status");
+  check(bad.token == decant::no_token && bad.status == decant::row_status::not_finite,
+        "NaN gives no token and its status");
   check(decoder.law_of(row, context).empty(), "a bad row has no law");
   const std::vector<float> empty(5, decant::gone);
   check(decoder.try_step(empty, context).status == decant::row_status::empty, "all -inf gives no token and its status");
@@ -89,18 +90,24 @@ void generations() {
     if (tokens.size() > 9) row.assign(4, decant::gone);
     return row;
   });
-  const auto bytes = [](decant::token_id id) { return std::string_view("abcd").substr(static_cast<std::size_t>(id), 1); };
+  const auto bytes = [](decant::token_id id) {
+    return std::string_view("abcd").substr(static_cast<std::size_t>(id), 1);
+  };
   const std::vector<decant::token_id> prompt{0};
   auto decoder = decant::top_p(0.9) | decant::multinomial{};
-  const auto run = decant::generate(model, prompt, decoder, {.max_new_tokens = 6, .stop_strings = {"da"}, .bytes = bytes, .seed = 1});
+  const auto run = decant::generate(model, prompt, decoder,
+                                    {.max_new_tokens = 6, .stop_strings = {"da"}, .bytes = bytes, .seed = 1});
   check(run.tokens == std::vector<decant::token_id>{1, 2, 3, 0}, "generate draws what the model says");
   check(run.text == "bc" && run.finish == decant::finish_reason::stop_string, "a stop string ends the text");
   const auto stopped = decant::generate(model, prompt, decoder, {.stop_tokens = {2}, .seed = 1});
   check(stopped.finish == decant::finish_reason::stop_token && stopped.stop_token == 2, "a stop token ends the run");
   const auto bad = decant::generate(model, prompt, decoder, {.max_new_tokens = 50, .seed = 1});
-  check(bad.finish == decant::finish_reason::bad_row && bad.status == decant::row_status::empty && bad.tokens.size() == 9,
-        "a bad row ends the run");
-  const auto time = decant::generate(model, prompt, decoder, {.stop = decant::stop_any(decant::stop_sequence{{1, 2}}, decant::max_new_tokens{9}), .seed = 1});
+  check(
+      bad.finish == decant::finish_reason::bad_row && bad.status == decant::row_status::empty && bad.tokens.size() == 9,
+      "a bad row ends the run");
+  const auto time =
+      decant::generate(model, prompt, decoder,
+                       {.stop = decant::stop_any(decant::stop_sequence{{1, 2}}, decant::max_new_tokens{9}), .seed = 1});
   check(time.finish == decant::finish_reason::stop_sequence, "criteria compose");
 }
 

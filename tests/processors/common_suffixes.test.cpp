@@ -37,7 +37,8 @@ TEST_CASE("common suffixes equal those found by comparing, for any text", "[proc
     const draw_stream draws(seed);
     const double symbols = static_cast<double>(1 + seed % 3);
     tokens text;
-    for (std::size_t i = 0; i < seed % 61; ++i) text.push_back(static_cast<token_id>(draws.at(i).uniform(decant::purpose::user) * symbols));
+    for (std::size_t i = 0; i < seed % 61; ++i)
+      text.push_back(static_cast<token_id>(draws.at(i).uniform(decant::purpose::user) * symbols));
     CHECK(of(text) == naive(text));
   }
 }

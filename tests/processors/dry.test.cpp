@@ -24,7 +24,8 @@ std::map<token_id, std::size_t> longest_repeats(const tokens& text, const std::v
   const std::size_t n = text.size();
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t length = 0;
-    while (length < i && text[i - 1 - length] == text[n - 1 - length] && !broken[i - 1 - length] && !broken[n - 1 - length]) {
+    while (length < i && text[i - 1 - length] == text[n - 1 - length] && !broken[i - 1 - length] &&
+           !broken[n - 1 - length]) {
       ++length;
     }
     auto& known = out[text[i]];
@@ -46,7 +47,8 @@ row penalised(const row& logits, const tokens& text, const dry_options& options,
 double distance(const row& a, const row& b) {
   double largest_distance = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    largest_distance = std::max(largest_distance, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) / (1 + std::abs(static_cast<double>(b[i]))));
+    largest_distance = std::max(largest_distance, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) /
+                                                      (1 + std::abs(static_cast<double>(b[i]))));
   }
   return largest_distance;
 }
@@ -67,10 +69,13 @@ TEST_CASE("DRY has the numbers of llama.cpp's tests", "[processors]") {
   CHECK(logits_after(dry({.multiplier = 1, .base = 1.1, .allowed_length = 2, .range = 4}), four, {{0, 1}}) == four);
   CHECK(difference(law_after(dry(usual), four, {{0, 1, 2, 0, 1}}), {0.296923, 0.296923, 0.109232, 0.296923}) < 1e-5);
   const auto bytes = vocabulary({"a", "b", "c", "d", "e"});
-  CHECK(logits_after(dry({.multiplier = 1, .base = 1.1, .allowed_length = 2, .range = 6}, {{"d"}, bytes}), five, {{0, 1, 3, 4, 0, 1}}) == five);
-  CHECK(difference(law_after(dry({.multiplier = 2, .base = 1.1, .allowed_length = 2, .range = 5}), five, {{0, 1, 2, 0, 1}}),
-                   {0.241818, 0.241818, 0.032727, 0.241818, 0.241818}) < 1e-5);
-  CHECK(logits_after(dry({.multiplier = 1, .base = 1.1, .allowed_length = 4, .range = 7}), five, {{0, 1, 2, 3, 4, 0, 1}}) == five);
+  CHECK(logits_after(dry({.multiplier = 1, .base = 1.1, .allowed_length = 2, .range = 6}, {{"d"}, bytes}), five,
+                     {{0, 1, 3, 4, 0, 1}}) == five);
+  CHECK(difference(
+            law_after(dry({.multiplier = 2, .base = 1.1, .allowed_length = 2, .range = 5}), five, {{0, 1, 2, 0, 1}}),
+            {0.241818, 0.241818, 0.032727, 0.241818, 0.241818}) < 1e-5);
+  CHECK(logits_after(dry({.multiplier = 1, .base = 1.1, .allowed_length = 4, .range = 7}), five,
+                     {{0, 1, 2, 3, 4, 0, 1}}) == five);
 }
 
 TEST_CASE("the usual numbers are the author's", "[processors]") {
@@ -97,7 +102,8 @@ TEST_CASE("DRY equals the quadratic definition on random texts of few symbols", 
     for (const std::size_t allowed : {0U, 1U, 2U, 5U}) {
       const dry_options options{.multiplier = 0.8, .base = 1.2, .allowed_length = allowed};
       INFO("seed " << seed << ", allowed " << allowed);
-      CHECK(distance(logits_after(dry(options), logits, {text}), penalised(logits, text, options, std::vector<bool>(text.size()))) < of_float);
+      CHECK(distance(logits_after(dry(options), logits, {text}),
+                     penalised(logits, text, options, std::vector<bool>(text.size()))) < of_float);
     }
   }
 }
@@ -110,9 +116,11 @@ TEST_CASE("DRY equals the definition with breakers of all kinds", "[processors]"
     const strings& set = sets[seed % sets.size()];
     const tokens text = random_text(seed, seed % 53, seed % 2 == 0 ? 2 : pieces.size());
     const row logits = random_row(5, seed);
-    const dry_options options{.multiplier = 0.5, .base = 1.3, .allowed_length = 1 + seed % 2, .penalise_breakers = true};
+    const dry_options options{
+        .multiplier = 0.5, .base = 1.3, .allowed_length = 1 + seed % 2, .penalise_breakers = true};
     INFO("seed " << seed);
-    CHECK(distance(logits_after(dry(options, {set, bytes}), logits, {text}), penalised(logits, text, options, broken(text, set, pieces))) < of_float);
+    CHECK(distance(logits_after(dry(options, {set, bytes}), logits, {text}),
+                   penalised(logits, text, options, broken(text, set, pieces))) < of_float);
   }
 }
 
@@ -286,9 +294,11 @@ TEST_CASE("DRY refuses a multiplier below 0 and a base below 1, and what is no n
                   "dry: multiplier = " + decant::detail::number_text(bad) + " must be a finite number >= 0");
   }
   for (const double bad : {not_a_number, infinity, -infinity, -2.0, 0.0, 0.999999}) {
-    check_refused(dry_options{.base = bad}, "base", "dry: base = " + decant::detail::number_text(bad) + " must be a finite number >= 1");
+    check_refused(dry_options{.base = bad}, "base",
+                  "dry: base = " + decant::detail::number_text(bad) + " must be a finite number >= 1");
   }
-  for (const double good : {0.0, denormal, 0.8, 5.0, largest}) CHECK(dry::make(dry_options{.multiplier = good}).has_value());
+  for (const double good : {0.0, denormal, 0.8, 5.0, largest})
+    CHECK(dry::make(dry_options{.multiplier = good}).has_value());
   for (const double good : {1.0, 1.0 + 1e-16, 1.75, largest}) CHECK(dry::make(dry_options{.base = good}).has_value());
   CHECK(dry::make(dry_options{}, sequence_breakers({"a"}, bytes_as_tokens())).has_value());
 }

@@ -38,8 +38,10 @@ TEST_CASE("a frequency penalty of 0 is the identity bit for bit", "[processors]"
 
 TEST_CASE("the frequency penalty works alone, and with presence (ik_llama PR504)", "[processors]") {
   const past before{{1, 1, 2}};
-  CHECK(logits_after(chain(frequency_penalty(0.25), decant::presence_penalty(1)), {4, 4, 4}, before) == row{4, 2.5F, 2.75F});
-  CHECK(logits_after(chain(decant::presence_penalty(1), frequency_penalty(0.25)), {4, 4, 4}, before) == row{4, 2.5F, 2.75F});
+  CHECK(logits_after(chain(frequency_penalty(0.25), decant::presence_penalty(1)), {4, 4, 4}, before) ==
+        row{4, 2.5F, 2.75F});
+  CHECK(logits_after(chain(decant::presence_penalty(1), frequency_penalty(0.25)), {4, 4, 4}, before) ==
+        row{4, 2.5F, 2.75F});
   CHECK(logits_after(chain(frequency_penalty(0), decant::presence_penalty(1)), {4, 4, 4}, before) == row{4, 3, 3});
 }
 
@@ -47,7 +49,8 @@ TEST_CASE("a constant added to all logits does not change the frequency penalty'
   row shifted = golden;
   for (float& z : shifted) z += 64;
   const past before{{0, 1, 1, 5}};
-  CHECK(difference(law_after(frequency_penalty(0.7), golden, before), law_after(frequency_penalty(0.7), shifted, before)) < 1e-5);
+  CHECK(difference(law_after(frequency_penalty(0.7), golden, before),
+                   law_after(frequency_penalty(0.7), shifted, before)) < 1e-5);
 }
 
 TEST_CASE("the frequency penalty equals the reference, law by enumeration", "[processors]") {
@@ -57,7 +60,8 @@ TEST_CASE("the frequency penalty equals the reference, law by enumeration", "[pr
     const past before = some_past(31);
     const auto output = std::span<const token_id>(before.text).subspan(before.prompt);
     for (const double penalty : {-1.0, 0.1, 2.0}) {
-      const law expected = reference::exact_law(reference::count_penalty(reference::widened(logits), output, penalty, 0));
+      const law expected =
+          reference::exact_law(reference::count_penalty(reference::widened(logits), output, penalty, 0));
       CHECK(difference(law_after(frequency_penalty(penalty), logits, before), expected) < of_float);
       CHECK(difference(enumerated_law(frequency_penalty(penalty), logits, before), expected) < of_float);
     }
@@ -68,15 +72,18 @@ TEST_CASE("a penalty is subtracted from the logit as it stands", "[processors]")
   CHECK(logits_after(chain(decant::temperature(0.5), frequency_penalty(1)), {1, 2}, {{1}}) == row{2, 3});
   CHECK(logits_after(chain(frequency_penalty(1), decant::temperature(0.5)), {1, 2}, {{1}}) == row{2, 2});
   // Also where the temperature is so low that the stored penalty is tiny.
-  CHECK(difference(law_after(chain(decant::temperature(1e-30), frequency_penalty(1)), {0, 0}, {{1}}), reference::exact_law(row{0, -1})) < of_float);
-  CHECK(difference(law_after(chain(decant::temperature(1e-39), frequency_penalty(1)), {0, 0}, {{1}}), reference::exact_law(row{0, -1})) < of_float);
+  CHECK(difference(law_after(chain(decant::temperature(1e-30), frequency_penalty(1)), {0, 0}, {{1}}),
+                   reference::exact_law(row{0, -1})) < of_float);
+  CHECK(difference(law_after(chain(decant::temperature(1e-39), frequency_penalty(1)), {0, 0}, {{1}}),
+                   reference::exact_law(row{0, -1})) < of_float);
 }
 
 TEST_CASE("a frequency penalty refuses what is not a finite number", "[processors]") {
   for (const double bad : {not_a_number, infinity, -infinity}) {
     check_rejects<frequency_penalty>(bad, "frequency_penalty", "penalty", "must be a finite number");
   }
-  for (const double good : {0.0, -0.0, denormal, -denormal, -2.0, 2.0, 100.0, largest, -largest}) check_accepts<frequency_penalty>(good);
+  for (const double good : {0.0, -0.0, denormal, -denormal, -2.0, 2.0, 100.0, largest, -largest})
+    check_accepts<frequency_penalty>(good);
   CHECK(frequency_penalty(-0.5).describe() == "frequency_penalty(-0.5)");
 }
 
@@ -106,7 +113,8 @@ TEST_CASE("the frequency penalty on all sizes and on bad rows", "[processors]") 
 
 TEST_CASE("the frequency penalty passes check_processor", "[processors]") {
   for (const double penalty : {-1.0, 0.0, 0.7}) {
-    check_report_of(frequency_penalty(penalty), {.shift_invariant = penalty == 0, .allocations = decant::testing::allocations});
+    check_report_of(frequency_penalty(penalty),
+                    {.shift_invariant = penalty == 0, .allocations = decant::testing::allocations});
   }
   // Rows on a grid of eighths: with a penalty on it too, the shift is exact.
   check_report_of(frequency_penalty(0.5), {.shift_invariant = true});

@@ -93,7 +93,9 @@ TEST_CASE("all three penalties together have llama.cpp's numbers", "[processors]
   CHECK(difference(both({0}), {0.000011, 0.249997, 0.249997, 0.249997, 0.249997}) < 1e-5);
   CHECK(difference(both({0, 1, 2}), {0.000023, 0.000023, 0.000023, 0.499966, 0.499966}) < 1e-5);
   CHECK(difference(both({0, 1, 2, 0, 0}), {0, 0.000023, 0.000023, 0.499977, 0.499977}) < 1e-5);
-  const auto repeated = [&](const tokens& last) { return law_after(repetition_penalty(50, window), flat, {last, last.size()}); };
+  const auto repeated = [&](const tokens& last) {
+    return law_after(repetition_penalty(50, window), flat, {last, last.size()});
+  };
   CHECK(difference(repeated({0}), {0, 0.25, 0.25, 0.25, 0.25}) < 1e-5);
   CHECK(difference(repeated({0, 1, 2, 0, 0}), {0, 0, 0, 0.5, 0.5}) < 1e-5);
 }
@@ -118,9 +120,11 @@ TEST_CASE("a penalty says what is not default about its scope", "[processors]") 
   CHECK(repetition_penalty(1.2, {.prompt = true}).describe() == "repetition_penalty(1.2)");
   CHECK(repetition_penalty(1.2, {.window = 64}).describe() == "repetition_penalty(1.2, window = 64)");
   CHECK(repetition_penalty(1.2, {.prompt = false}).describe() == "repetition_penalty(1.2, prompt = false)");
-  CHECK(repetition_penalty(1.2, {.ignore_prompt_prefix = 3}).describe() == "repetition_penalty(1.2, ignore_prompt_prefix = 3)");
+  CHECK(repetition_penalty(1.2, {.ignore_prompt_prefix = 3}).describe() ==
+        "repetition_penalty(1.2, ignore_prompt_prefix = 3)");
   CHECK(frequency_penalty(0.5, {.prompt = false}).describe() == "frequency_penalty(0.5)");
-  CHECK(frequency_penalty(0.5, {.window = 64, .prompt = true}).describe() == "frequency_penalty(0.5, window = 64, prompt = true)");
+  CHECK(frequency_penalty(0.5, {.window = 64, .prompt = true}).describe() ==
+        "frequency_penalty(0.5, window = 64, prompt = true)");
   CHECK(presence_penalty(0.5, {.window = 64, .prompt = true, .ignore_prompt_prefix = 2}).describe() ==
         "presence_penalty(0.5, window = 64, prompt = true, ignore_prompt_prefix = 2)");
   CHECK(decant::detail::with_option("name", "option", "on") == "name(option = on)");
@@ -131,9 +135,12 @@ TEST_CASE("a scope can be given to make, and is off where the penalty is", "[pro
   const auto made = frequency_penalty::make(0.5, scope);
   REQUIRE(made.has_value());
   CHECK(made->describe() == frequency_penalty(0.5, scope).describe());
-  CHECK(presence_penalty::make(not_a_number, scope).error().message == "presence_penalty: penalty = nan must be a finite number");
-  CHECK(repetition_penalty::make(0.0, scope).error().message == "repetition_penalty: penalty = 0 must be a finite number > 0");
-  CHECK(complaint([&] { return repetition_penalty(0, scope); }) == "repetition_penalty: penalty = 0 must be a finite number > 0");
+  CHECK(presence_penalty::make(not_a_number, scope).error().message ==
+        "presence_penalty: penalty = nan must be a finite number");
+  CHECK(repetition_penalty::make(0.0, scope).error().message ==
+        "repetition_penalty: penalty = 0 must be a finite number > 0");
+  CHECK(complaint([&] { return repetition_penalty(0, scope); }) ==
+        "repetition_penalty: penalty = 0 must be a finite number > 0");
   check_identity(repetition_penalty(1, scope));
   check_identity(frequency_penalty(0, scope));
   check_identity(presence_penalty(0, scope));

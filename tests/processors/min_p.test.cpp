@@ -38,7 +38,8 @@ TEST_CASE("a probability exactly at the threshold is kept", "[processors]") {
   const bool above = static_cast<double>(l) >= std::log(0.5);
   CHECK(survivors(min_p(0.5), {0, l}).size() == (above ? 2U : 1U));
   CHECK(survivors(min_p(0.5), {0, std::nextafter(l, 0.0F)}).size() == 2);
-  CHECK(survivors(min_p(0.5), {0, std::nextafter(l, -1.0F)}).size() == (static_cast<double>(std::nextafter(l, -1.0F)) >= std::log(0.5) ? 2U : 1U));
+  CHECK(survivors(min_p(0.5), {0, std::nextafter(l, -1.0F)}).size() ==
+        (static_cast<double>(std::nextafter(l, -1.0F)) >= std::log(0.5) ? 2U : 1U));
 }
 
 TEST_CASE("min_p 0 is off bit for bit", "[processors]") {
@@ -66,7 +67,8 @@ TEST_CASE("min_p after temperature T is min_p(p^T) before it", "[processors]") {
     const row logits = random_row(80, seed);
     for (const double t : {0.25, 0.5, 2.0, 3.0}) {
       for (const double p : {0.02, 0.1, 0.5, 1.0}) {
-        CHECK(survivors(chain(temperature(t), min_p(p)), logits) == survivors(chain(min_p(std::pow(p, t)), temperature(t)), logits));
+        CHECK(survivors(chain(temperature(t), min_p(p)), logits) ==
+              survivors(chain(min_p(std::pow(p, t)), temperature(t)), logits));
       }
     }
   }

@@ -75,11 +75,12 @@ TEST_CASE("no_repeat_ngram equals the reference, law by enumeration", "[processo
     const draw_stream draws(seed);
     past before;
     for (std::size_t i = 0; i < 12; ++i) {
-      before.text.push_back(static_cast<token_id>(draws.at(i).uniform(decant::purpose::user) * (seed % 2 == 0 ? 2 : 5)));
+      before.text.push_back(
+          static_cast<token_id>(draws.at(i).uniform(decant::purpose::user) * (seed % 2 == 0 ? 2 : 5)));
     }
     for (std::int64_t n = 1; n <= 5; ++n) {
-      const law expected =
-          reference::exact_law(reference::no_repeat_ngram(reference::widened(logits), before.text, static_cast<std::size_t>(n)));
+      const law expected = reference::exact_law(
+          reference::no_repeat_ngram(reference::widened(logits), before.text, static_cast<std::size_t>(n)));
       CHECK(difference(law_after(no_repeat_ngram(n), logits, before), expected) < of_float);
       CHECK(difference(enumerated_law(no_repeat_ngram(n), logits, before), expected) < of_float);
     }
@@ -132,7 +133,8 @@ TEST_CASE("no_repeat_ngram on all sizes and on bad rows", "[processors]") {
 
 TEST_CASE("no_repeat_ngram passes check_processor", "[processors]") {
   for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}}) {
-    check_report_of(no_repeat_ngram(n), {.shift_invariant = true, .may_empty = true, .allocations = decant::testing::allocations});
+    check_report_of(no_repeat_ngram(n),
+                    {.shift_invariant = true, .may_empty = true, .allocations = decant::testing::allocations});
   }
 }
 

@@ -107,7 +107,8 @@ law law_after(P policy, const row& logits, const past& before = {}) {
   return ask(policy, logits, before, [&](candidates& c) {
     law out(logits.size());
     const decant::law left = c.probabilities();
-    for (std::size_t i = 0; i < left.size(); ++i) out[static_cast<std::size_t>(left.ids[i])] = left.weights[i] / left.total;
+    for (std::size_t i = 0; i < left.size(); ++i)
+      out[static_cast<std::size_t>(left.ids[i])] = left.weights[i] / left.total;
     return out;
   });
 }
@@ -159,13 +160,15 @@ inline double difference(const law& a, const law& b) {
 inline constexpr double of_float = 1e-6;
 
 inline bool same_bits(const row& a, const row& b) {
-  return std::ranges::equal(a, b, [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
+  return std::ranges::equal(
+      a, b, [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
 }
 
 /// A text that repeats itself, with ids below `vocabulary`.
 inline past some_past(std::size_t vocabulary) {
   past before{{}, 3};
-  for (const std::size_t x : {5U, 1U, 8U, 5U, 1U, 30U, 2U, 5U, 1U}) before.text.push_back(static_cast<token_id>(x % vocabulary));
+  for (const std::size_t x : {5U, 1U, 8U, 5U, 1U, 30U, 2U, 5U, 1U})
+    before.text.push_back(static_cast<token_id>(x % vocabulary));
   return before;
 }
 
@@ -243,7 +246,8 @@ void check_bad_rows(P policy, bool may_empty = false) {
         logits[place] = bad;
         const row_status status = status_after(policy, logits, before);
         // A ban may remove the very token that makes the row bad.
-        CHECK((status == row_status::not_finite || (may_empty && decant::is_gone(logits_after(policy, logits, before)[place]))));
+        CHECK((status == row_status::not_finite ||
+               (may_empty && decant::is_gone(logits_after(policy, logits, before)[place]))));
         if (status != row_status::ok) CHECK(drawn_after(policy, logits, 3, before) == tokens(3, no_token));
       }
     }

@@ -35,14 +35,16 @@ TEST_CASE("a presence penalty of 0 is the identity bit for bit", "[processors]")
 
 TEST_CASE("presence equals frequency where every token occurs once", "[processors]") {
   const past before{{0, 3, 5}};
-  CHECK(logits_after(presence_penalty(0.3), golden, before) == logits_after(decant::frequency_penalty(0.3), golden, before));
+  CHECK(logits_after(presence_penalty(0.3), golden, before) ==
+        logits_after(decant::frequency_penalty(0.3), golden, before));
 }
 
 TEST_CASE("a constant added to all logits does not change the presence penalty's law", "[processors]") {
   row shifted = golden;
   for (float& z : shifted) z += 64;
   const past before{{0, 1, 1, 5}};
-  CHECK(difference(law_after(presence_penalty(0.7), golden, before), law_after(presence_penalty(0.7), shifted, before)) < 1e-5);
+  CHECK(difference(law_after(presence_penalty(0.7), golden, before),
+                   law_after(presence_penalty(0.7), shifted, before)) < 1e-5);
 }
 
 TEST_CASE("the presence penalty equals the reference, law by enumeration", "[processors]") {
@@ -52,7 +54,8 @@ TEST_CASE("the presence penalty equals the reference, law by enumeration", "[pro
     const past before = some_past(31);
     const auto output = std::span<const token_id>(before.text).subspan(before.prompt);
     for (const double penalty : {-1.0, 0.1, 2.0}) {
-      const law expected = reference::exact_law(reference::count_penalty(reference::widened(logits), output, 0, penalty));
+      const law expected =
+          reference::exact_law(reference::count_penalty(reference::widened(logits), output, 0, penalty));
       CHECK(difference(law_after(presence_penalty(penalty), logits, before), expected) < of_float);
       CHECK(difference(enumerated_law(presence_penalty(penalty), logits, before), expected) < of_float);
     }
@@ -63,7 +66,8 @@ TEST_CASE("a presence penalty refuses what is not a finite number", "[processors
   for (const double bad : {not_a_number, infinity, -infinity}) {
     check_rejects<presence_penalty>(bad, "presence_penalty", "penalty", "must be a finite number");
   }
-  for (const double good : {0.0, -0.0, denormal, -denormal, -2.0, 2.0, 100.0, largest, -largest}) check_accepts<presence_penalty>(good);
+  for (const double good : {0.0, -0.0, denormal, -denormal, -2.0, 2.0, 100.0, largest, -largest})
+    check_accepts<presence_penalty>(good);
   CHECK(presence_penalty(1.5).describe() == "presence_penalty(1.5)");
 }
 
@@ -93,7 +97,8 @@ TEST_CASE("the presence penalty on all sizes and on bad rows", "[processors]") {
 
 TEST_CASE("the presence penalty passes check_processor", "[processors]") {
   for (const double penalty : {-1.0, 0.0, 0.7}) {
-    check_report_of(presence_penalty(penalty), {.shift_invariant = penalty == 0, .allocations = decant::testing::allocations});
+    check_report_of(presence_penalty(penalty),
+                    {.shift_invariant = penalty == 0, .allocations = decant::testing::allocations});
   }
   check_report_of(presence_penalty(0.5), {.shift_invariant = true});
 }

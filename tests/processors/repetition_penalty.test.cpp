@@ -76,7 +76,8 @@ TEST_CASE("one penalised token does not gain probability, one of two can", "[pro
     }
   }
   const row logits{10, 0.1F, 0};
-  const double before = reference::exact_law(logits)[1], after = law_after(repetition_penalty(1.2), logits, {{0, 1}})[1];
+  const double before = reference::exact_law(logits)[1],
+               after = law_after(repetition_penalty(1.2), logits, {{0, 1}})[1];
   CHECK(before == Approx(5.0e-5).epsilon(0.01));
   CHECK(after == Approx(2.6e-4).epsilon(0.02));
 }
@@ -84,7 +85,8 @@ TEST_CASE("one penalised token does not gain probability, one of two can", "[pro
 TEST_CASE("a constant added to all logits changes the result (transformers#47595)", "[processors]") {
   row shifted = golden;
   for (float& z : shifted) z -= 4;
-  CHECK(difference(law_after(repetition_penalty(1.5), golden, {{0}}), law_after(repetition_penalty(1.5), shifted, {{0}})) > 0.05);
+  CHECK(difference(law_after(repetition_penalty(1.5), golden, {{0}}),
+                   law_after(repetition_penalty(1.5), shifted, {{0}})) > 0.05);
 }
 
 TEST_CASE("the sign is that of the logit as it stands", "[processors]") {
@@ -100,7 +102,8 @@ TEST_CASE("the repetition penalty equals the reference, law by enumeration", "[p
     logits[5] = gone;
     const past before = some_past(31);
     for (const double penalty : {0.5, 1.1, 2.0}) {
-      const law expected = reference::exact_law(reference::repetition_penalty(reference::widened(logits), before.text, penalty));
+      const law expected =
+          reference::exact_law(reference::repetition_penalty(reference::widened(logits), before.text, penalty));
       CHECK(difference(law_after(repetition_penalty(penalty), logits, before), expected) < of_float);
       CHECK(difference(enumerated_law(repetition_penalty(penalty), logits, before), expected) < of_float);
     }
@@ -127,10 +130,13 @@ TEST_CASE("every accepted penalty leaves a good row good", "[processors]") {
 TEST_CASE("the paper's plain division raises negative logits, the default never does", "[processors]") {
   const past before{{0, 1, 2, 3}};
   const row logits{-2, 2, 0, gone, -1};
-  CHECK(logits_after(repetition_penalty(2, decant::penalty_form::ctrl_paper), logits, before) == row{-1, 1, 0, gone, -1});
-  CHECK(logits_after(repetition_penalty(2, decant::penalty_form::never_raises), logits, before) == row{-4, 1, 0, gone, -1});
+  CHECK(logits_after(repetition_penalty(2, decant::penalty_form::ctrl_paper), logits, before) ==
+        row{-1, 1, 0, gone, -1});
+  CHECK(logits_after(repetition_penalty(2, decant::penalty_form::never_raises), logits, before) ==
+        row{-4, 1, 0, gone, -1});
   // A token that occurred becomes likelier: what the other form is there to prevent.
-  CHECK(law_after(repetition_penalty(2, decant::penalty_form::ctrl_paper), {-2, -1}, {{0}})[0] > reference::exact_law(row{-2, -1})[0] + 0.1);
+  CHECK(law_after(repetition_penalty(2, decant::penalty_form::ctrl_paper), {-2, -1}, {{0}})[0] >
+        reference::exact_law(row{-2, -1})[0] + 0.1);
   CHECK(law_after(repetition_penalty(2), {-2, -1}, {{0}})[0] < reference::exact_law(row{-2, -1})[0] - 0.1);
 }
 
@@ -150,7 +156,8 @@ TEST_CASE("both forms are one on positive logits, and mirror each other on negat
 
 TEST_CASE("the paper's form takes a scope, is off at 1, refuses the same and says what it is", "[processors]") {
   using decant::penalty_form;
-  CHECK(logits_after(repetition_penalty(2, penalty_form::ctrl_paper, {.window = 1}), {-2, -2}, {{0, 1}}) == row{-2, -1});
+  CHECK(logits_after(repetition_penalty(2, penalty_form::ctrl_paper, {.window = 1}), {-2, -2}, {{0, 1}}) ==
+        row{-2, -1});
   check_identity(repetition_penalty(1, penalty_form::ctrl_paper));
   const std::string expected = "repetition_penalty: penalty = 0 must be a finite number > 0";
   CHECK(complaint([] { return repetition_penalty(0, penalty_form::ctrl_paper); }) == expected);
@@ -160,19 +167,24 @@ TEST_CASE("the paper's form takes a scope, is off at 1, refuses the same and say
         "repetition_penalty(1.2, form = ctrl_paper, window = 64)");
   const past before{{0, 1, 2, 3}};
   for (const double penalty : {denormal, 1e-45, 1e-38, 1e38, largest}) {
-    CHECK(status_after(repetition_penalty(penalty, penalty_form::ctrl_paper), {3e38F, -3e38F, 0, 1, 1}, before) == row_status::ok);
+    CHECK(status_after(repetition_penalty(penalty, penalty_form::ctrl_paper), {3e38F, -3e38F, 0, 1, 1}, before) ==
+          row_status::ok);
   }
   check_report_of(repetition_penalty(1.3, penalty_form::ctrl_paper), {.allocations = decant::testing::allocations});
 }
 
 TEST_CASE("the repetition penalty has Hugging Face's numbers", "[processors]") {
   const row g8{2.5F, -1.25F, 0.75F, 3, 0, -2, 1.5F, 0.25F};
-  CHECK(logits_after(repetition_penalty(1.5), g8, {{0, 1, 2}}) == row{static_cast<float>(2.5 / 1.5), -1.875F, 0.5F, 3, 0, -2, 1.5F, 0.25F});
-  CHECK(logits_after(repetition_penalty(1.5), g8, {{0, 0, 0, 1, 1}}) == row{static_cast<float>(2.5 / 1.5), -1.875F, 0.75F, 3, 0, -2, 1.5F, 0.25F});
+  CHECK(logits_after(repetition_penalty(1.5), g8, {{0, 1, 2}}) ==
+        row{static_cast<float>(2.5 / 1.5), -1.875F, 0.5F, 3, 0, -2, 1.5F, 0.25F});
+  CHECK(logits_after(repetition_penalty(1.5), g8, {{0, 0, 0, 1, 1}}) ==
+        row{static_cast<float>(2.5 / 1.5), -1.875F, 0.75F, 3, 0, -2, 1.5F, 0.25F});
   CHECK(logits_after(repetition_penalty(0.5), g8, {{3, 5}}) == row{2.5F, -1.25F, 0.75F, 6, 0, -1, 1.5F, 0.25F});
   CHECK(logits_after(repetition_penalty(2), g8, {{4}}) == g8);
-  CHECK(logits_after(repetition_penalty(1.25), {2, gone, 1, gone, 3, gone, 0, 0.5F}, {{1, 4}}) == row{2, gone, 1, gone, static_cast<float>(2.4), gone, 0, 0.5F});
-  CHECK(logits_after(repetition_penalty(2), {1000, 999, 998.5F, -1000, 0, 997, 996, 500}, {{0, 3}}) == row{500, 999, 998.5F, -2000, 0, 997, 996, 500});
+  CHECK(logits_after(repetition_penalty(1.25), {2, gone, 1, gone, 3, gone, 0, 0.5F}, {{1, 4}}) ==
+        row{2, gone, 1, gone, static_cast<float>(2.4), gone, 0, 0.5F});
+  CHECK(logits_after(repetition_penalty(2), {1000, 999, 998.5F, -1000, 0, 997, 996, 500}, {{0, 3}}) ==
+        row{500, 999, 998.5F, -2000, 0, 997, 996, 500});
 }
 
 TEST_CASE("a history with an id outside the vocabulary is misuse", "[processors]") {

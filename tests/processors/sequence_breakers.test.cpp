@@ -35,7 +35,8 @@ TEST_CASE("a breaker inside a token breaks it whole", "[processors]") {
   CHECK(unbroken(breakers, {0, 1, 2, 2}) == runs{1, 0, 1, 2});
 }
 
-TEST_CASE("a breaker over several tokens breaks all of them, however the text was cut (textgen PR 6047)", "[processors]") {
+TEST_CASE("a breaker over several tokens breaks all of them, however the text was cut (textgen PR 6047)",
+          "[processors]") {
   const strings pieces{"jack black", "jack", " bl", "ack", "x", "x jack b", "lack!", ""};
   const sequence_breakers breakers({"jack black"}, vocabulary(pieces));
   CHECK(unbroken(breakers, {4, 0, 4}) == runs{1, 0, 1});
@@ -81,7 +82,8 @@ TEST_CASE("a breaker ends in a next token, alone or begun before", "[processors]
 
 TEST_CASE("broken tokens are those found by searching, for any text and breakers", "[processors]") {
   const strings pieces{"a", "b", "ab", "ba", "", "aab", "c", "bcb"};
-  const std::vector<strings> sets{{"a"}, {"c"}, {"ab"}, {"aa", "bb"}, {"abab", "ba"}, {"aabb", "bc", "cb"}, {"abaabaab"}, {"b", "ab", "bab"}};
+  const std::vector<strings> sets{
+      {"a"}, {"c"}, {"ab"}, {"aa", "bb"}, {"abab", "ba"}, {"aabb", "bc", "cb"}, {"abaabaab"}, {"b", "ab", "bab"}};
   const auto bytes = vocabulary(pieces);
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const strings& set = sets[seed % sets.size()];

@@ -74,14 +74,16 @@ TEST_CASE("temperature 0 keeps the lowest id among equals", "[processors]") {
   CHECK(survivors(temperature(denormal), {1, 3, 3, 3}) == tokens{1});
 }
 
-TEST_CASE("tiny temperatures keep the argmax and stay finite (TensorRT-LLM#15715, transformers#11267)", "[processors]") {
+TEST_CASE("tiny temperatures keep the argmax and stay finite (TensorRT-LLM#15715, transformers#11267)",
+          "[processors]") {
   const row logits{1000, 999, -1000};
   for (const double t : {1e-6, 1e-12, 1e-38, 1e-45, 1e-120, 1e-200, 1e-300, 1e-308, 1e-310, denormal}) {
     INFO("T = " << t);
     CHECK(law_after(temperature(t), logits) == law{1, 0, 0});
     CHECK(drawn_after(temperature(t), logits) == tokens(50, 0));
     CHECK(status_after(temperature(t), logits) == row_status::ok);
-    for (const float z : logits_after(temperature(t), logits)) CHECK((decant::math::is_finite(z) || decant::is_gone(z)));
+    for (const float z : logits_after(temperature(t), logits))
+      CHECK((decant::math::is_finite(z) || decant::is_gone(z)));
     CHECK(drawn_after(temperature(t), {-1000, 999, 1000}) == tokens(50, 2));
     CHECK(drawn_after(temperature(t), {-1000, -2000, -1001}) == tokens(50, 0));
   }
@@ -111,9 +113,12 @@ TEST_CASE("extreme but finite logits at a huge temperature keep their law", "[pr
 TEST_CASE("temperatures compose: T1 then T2 is T1 * T2", "[processors]") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const row logits = random_row(50, seed);
-    CHECK(difference(law_after(chain(temperature(0.5), temperature(3)), logits), law_after(temperature(1.5), logits)) < 1e-7);
-    CHECK(difference(law_after(chain(temperature(0.5), temperature(2)), logits), law_after(temperature(1), logits)) == 0);
-    CHECK(difference(law_after(chain(temperature(1e-30), temperature(1e30)), logits), law_after(temperature(1), logits)) < of_float);
+    CHECK(difference(law_after(chain(temperature(0.5), temperature(3)), logits), law_after(temperature(1.5), logits)) <
+          1e-7);
+    CHECK(difference(law_after(chain(temperature(0.5), temperature(2)), logits), law_after(temperature(1), logits)) ==
+          0);
+    CHECK(difference(law_after(chain(temperature(1e-30), temperature(1e30)), logits),
+                     law_after(temperature(1), logits)) < of_float);
   }
 }
 
@@ -165,7 +170,8 @@ TEST_CASE("temperature refuses what is not a number >= 0 (lattice#295)", "[proce
   for (const double bad : {not_a_number, -not_a_number, infinity, -infinity, -1.0, -1e-300, -denormal}) {
     check_rejects<temperature>(bad, "temperature", "t", "must be a finite number >= 0");
   }
-  for (const double good : {0.0, -0.0, denormal, 1e-310, 0.5, 1.0, 2.0, 1e300, largest}) check_accepts<temperature>(good);
+  for (const double good : {0.0, -0.0, denormal, 1e-310, 0.5, 1.0, 2.0, 1e300, largest})
+    check_accepts<temperature>(good);
 }
 
 TEST_CASE("temperature says what it is", "[processors]") {

@@ -53,11 +53,12 @@ TEST_CASE("a thinking budget has the numbers of llama.cpp's tests", "[processors
   CHECK(forced_along(thinking_budget(2, tags), {100, 50, 101, 100, 60, 61, 102, 101, 7}) ==
         tokens{none, none, none, none, none, none, 102, 101, none, none});
   // The prompt has begun it, and the budget is 0: forced for 0 and 1.
-  CHECK(forced_along(thinking_budget(0, {.start = {100}, .end = {101}, .forced = {102, 101}, .prompt = true}), {9, 100, 102, 101, 5}, 2) ==
-        tokens{102, 101, none, none});
+  CHECK(forced_along(thinking_budget(0, {.start = {100}, .end = {101}, .forced = {102, 101}, .prompt = true}),
+                     {9, 100, 102, 101, 5}, 2) == tokens{102, 101, none, none});
 }
 
-TEST_CASE("the end is forced for the fourth token of a budget of 3, also inside a draft (sglang#26330)", "[processors]") {
+TEST_CASE("the end is forced for the fourth token of a budget of 3, also inside a draft (sglang#26330)",
+          "[processors]") {
   const thinking_budget policy(3, {.start = {100}, .end = {101}});
   const tokens draft{100, 1, 2, 3, 4, 5};  // five drafted tokens after the start
   // Each row of the window by itself, in any order, by one policy or by copies.
@@ -91,7 +92,8 @@ TEST_CASE("the end as the last token of the budget counts", "[processors]") {
 }
 
 TEST_CASE("without forced tokens the end is forced", "[processors]") {
-  CHECK(forced_along(thinking_budget(1, {.start = {100}, .end = {7, 8}}), {100, 1, 7, 8}) == tokens{none, none, 7, 8, none});
+  CHECK(forced_along(thinking_budget(1, {.start = {100}, .end = {7, 8}}), {100, 1, 7, 8}) ==
+        tokens{none, none, 7, 8, none});
 }
 
 TEST_CASE("forced tokens may go on after the end", "[processors]") {
@@ -110,7 +112,8 @@ TEST_CASE("an end that has begun is finished, not begun again", "[processors]") 
 
 TEST_CASE("markers of several tokens are found where they stand whole", "[processors]") {
   const thinking_markers markers{.start = {1, 1, 2}, .end = {3, 4}};
-  CHECK(forced_along(thinking_budget(1, markers), {1, 1, 1, 2, 9, 3, 4}) == tokens{none, none, none, none, none, 3, 4, none});
+  CHECK(forced_along(thinking_budget(1, markers), {1, 1, 1, 2, 9, 3, 4}) ==
+        tokens{none, none, none, none, none, 3, 4, none});
   CHECK(forced(thinking_budget(0, markers), {{1, 2}}) == none);
   CHECK(forced(thinking_budget(0, markers), {{1, 1, 2}}) == 3);
   // The tokens of an end do not begin the next start, nor those of a start an end.
@@ -119,7 +122,8 @@ TEST_CASE("markers of several tokens are found where they stand whole", "[proces
 }
 
 TEST_CASE("the start and the end may be one marker", "[processors]") {
-  CHECK(forced_along(thinking_budget(1, {.start = {5}, .end = {5}}), {5, 1, 5, 2, 2, 5, 1}) == tokens{none, none, 5, none, none, none, none, 5});
+  CHECK(forced_along(thinking_budget(1, {.start = {5}, .end = {5}}), {5, 1, 5, 2, 2, 5, 1}) ==
+        tokens{none, none, 5, none, none, none, none, 5});
 }
 
 TEST_CASE("a second start while it thinks does not renew the budget", "[processors]") {
@@ -180,7 +184,8 @@ TEST_CASE("nothing is forced inside a UTF-8 character", "[processors]") {
 }
 
 TEST_CASE("a character may end in the middle of a token, and the start has none of it", "[processors]") {
-  const auto bytes = vocabulary({"<think>", "</think>", "\xF0\x9F", "\x98\x80", "\x98\x80 and \xC3", "\xA4", "long text\xE2\x82", "\xAC", ""});
+  const auto bytes = vocabulary(
+      {"<think>", "</think>", "\xF0\x9F", "\x98\x80", "\x98\x80 and \xC3", "\xA4", "long text\xE2\x82", "\xAC", ""});
   const thinking_markers markers{.start = {0}, .end = {1}};
   CHECK(forced_along(thinking_budget(1, markers, bytes), {0, 2, 3}) == tokens{none, none, none, 1});
   CHECK(forced_along(thinking_budget(1, markers, bytes), {0, 2, 4, 5, 1}) == tokens{none, none, none, none, 1, none});
@@ -190,7 +195,8 @@ TEST_CASE("a character may end in the middle of a token, and the start has none 
 
 TEST_CASE("it waits where a stream of characters holds something back, for any bytes", "[processors]") {
   const decant::vocabulary_bytes bytes = bytes_as_tokens();
-  const strings pool{"a", "\xC3", "\xA4", "\xE2", "\x82", "\xAC", "\xF0", "\x9F", "\x98", "\x80", "\xED", "\xF4", "\xC0", "\xFF"};
+  const strings pool{"a",    "\xC3", "\xA4", "\xE2", "\x82", "\xAC", "\xF0",
+                     "\x9F", "\x98", "\x80", "\xED", "\xF4", "\xC0", "\xFF"};
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const tokens picks = random_text(seed, 1 + seed % 9, pool.size());
     std::string text;
@@ -228,8 +234,8 @@ TEST_CASE("generated thinking never passes its budget", "[processors]") {
     decant::generate_options options;
     options.max_new_tokens = 300;
     options.seed = seed;
-    const auto result =
-        decant::generate(model, prompt, thinking_budget(budget, {.start = {1}, .end = {2, 3}}) | decant::multinomial{}, options);
+    const auto result = decant::generate(
+        model, prompt, thinking_budget(budget, {.start = {1}, .end = {2, 3}}) | decant::multinomial{}, options);
     REQUIRE(result.tokens.size() == 300);
     bool thinking = false;
     std::int64_t count = 0;
@@ -297,7 +303,11 @@ TEST_CASE("a thinking budget on all sizes and on bad rows", "[processors]") {
 TEST_CASE("a thinking budget passes check_processor", "[processors]") {
   for (const std::int64_t budget : {-1, 0, 2, 100}) {
     check_report_of(thinking_budget(budget, {.start = {33}, .end = {4}}),
-                    {.permutation = false, .shift_invariant = true, .may_empty = true, .min_vocabulary = 40, .allocations = decant::testing::allocations});
+                    {.permutation = false,
+                     .shift_invariant = true,
+                     .may_empty = true,
+                     .min_vocabulary = 40,
+                     .allocations = decant::testing::allocations});
   }
 }
 

@@ -15,7 +15,8 @@ using namespace policies;
 using decant::chain;
 using decant::top_k;
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                       least = std::numeric_limits<std::int64_t>::min();
 
 TEST_CASE("top_k keeps exactly k, ties by lower id", "[processors]") {
   const row logits{1, 4, 2, 4, 2, 2, 0};
@@ -29,7 +30,8 @@ TEST_CASE("top_k keeps exactly k, ties by lower id", "[processors]") {
 
 TEST_CASE("top_k keeps the golden row's largest", "[processors]") {
   for (std::int64_t k = 1; k <= 6; ++k) {
-    const law expected = reference::exact_law(reference::top_k(reference::widened(golden), static_cast<std::size_t>(k)));
+    const law expected =
+        reference::exact_law(reference::top_k(reference::widened(golden), static_cast<std::size_t>(k)));
     CHECK(difference(law_after(top_k(k), golden), expected) < of_float);
   }
 }
@@ -70,7 +72,8 @@ TEST_CASE("k <= 0 is off (llama.cpp#13171, llama-cpp-python#220, nanochat#467)",
   CHECK(!top_k(1).off());
 }
 
-TEST_CASE("k at or above the vocabulary changes nothing (ORT-genai PR2224, vllm-metal#646, spyre#542)", "[processors]") {
+TEST_CASE("k at or above the vocabulary changes nothing (ORT-genai PR2224, vllm-metal#646, spyre#542)",
+          "[processors]") {
   const row logits{2, 4, 1, 3, 0};
   for (const std::int64_t k : {std::int64_t{5}, std::int64_t{6}, std::int64_t{50}, std::int64_t{9'999'999},
                                std::int64_t{2'147'483'647}, most}) {
@@ -152,7 +155,8 @@ TEST_CASE("top_k on all sizes and on bad rows", "[processors]") {
 }
 
 TEST_CASE("top_k passes check_processor", "[processors]") {
-  for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{40}, std::int64_t{4500}}) {
+  for (const std::int64_t k :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{40}, std::int64_t{4500}}) {
     check_report_of(top_k(k), {.shift_invariant = true, .allocations = decant::testing::allocations});
   }
 }

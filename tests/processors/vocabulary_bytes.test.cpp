@@ -12,7 +12,8 @@ static_assert(decant::TokenBytes<vocabulary_bytes>);
 
 TEST_CASE("every token has the bytes that it was said to have", "[processors]") {
   const std::vector<std::string> pieces{"", "a", std::string("\0b", 2), "\xF0\x9F", "", "longer"};
-  const vocabulary_bytes bytes([&](token_id token) { return std::string_view(pieces[static_cast<std::size_t>(token)]); }, pieces.size());
+  const vocabulary_bytes bytes(
+      [&](token_id token) { return std::string_view(pieces[static_cast<std::size_t>(token)]); }, pieces.size());
   REQUIRE(bytes.size() == 6);
   for (std::size_t i = 0; i < pieces.size(); ++i) CHECK(bytes(static_cast<token_id>(i)) == pieces[i]);
 }

@@ -46,7 +46,8 @@ TEST_CASE("adaptive_p has the golden law of methods.md N at its first step", "[s
 }
 
 TEST_CASE("the logits of adaptive_p are those of the formula", "[samplers]") {
-  const law expected{0.9549428843162628, 4.25722668006458, 2.853926950541509, 1.8060958566186258, 0.6867714648293974, 0.09428212301503258};
+  const law expected{0.9549428843162628, 4.25722668006458,   2.853926950541509,
+                     1.8060958566186258, 0.6867714648293974, 0.09428212301503258};
   const row logits = logits_after(narrowing(adaptive_p(0.3)), golden);
   for (std::size_t i = 0; i < 6; ++i) CHECK(static_cast<double>(logits[i]) == Approx(expected[i]).margin(1e-6));
   // A token at the target gets 5, one 0.3 away 0.
@@ -74,8 +75,10 @@ TEST_CASE("the running mean of adaptive_p by hand", "[samplers]") {
 
 TEST_CASE("adaptive_p over several steps is the reference", "[samplers]") {
   const law p = reference::exact_law(golden);
-  const double aims[] = {0.3, 0.2739106577522597, 0.25043024972929345, 0.26475310887459164, 0.29068693096747916, 0.265528895622991};
-  const law last{0.006946356826105548, 0.6634997365414593, 0.2066567460599272, 0.07942071372590592, 0.02772099832004889, 0.015755448526553095};
+  const double aims[] = {
+      0.3, 0.2739106577522597, 0.25043024972929345, 0.26475310887459164, 0.29068693096747916, 0.265528895622991};
+  const law last{0.006946356826105548, 0.6634997365414593,  0.2066567460599272,
+                 0.07942071372590592,  0.02772099832004889, 0.015755448526553095};
   adaptive_p policy(0.3);
   const tokens chosen{0, 0, 1, 3, 0};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -127,7 +130,8 @@ TEST_CASE("adaptive_p keeps apart what a low temperature spreads out", "[sampler
   // Divided by 10^-6 the logits are 2 * 10^7 and 1.9 more, which float cannot tell from 2.
   const row logits{20, std::nextafter(20.0F, 21.0F)};
   const law p = reference::exact_law(reference::temperature(reference::widened(logits), 1e-6));
-  CHECK(difference(law_after(decant::chain(decant::temperature(1e-6), narrowing(adaptive_p(0.4))), logits), transformed(p, 0.4)) < of_float);
+  CHECK(difference(law_after(decant::chain(decant::temperature(1e-6), narrowing(adaptive_p(0.4))), logits),
+                   transformed(p, 0.4)) < of_float);
 }
 
 TEST_CASE("a constant added to all logits does not change adaptive_p", "[samplers]") {
@@ -196,7 +200,8 @@ TEST_CASE("the mean probability of what adaptive_p chooses settles near the targ
   auto decoding = decant::temperature(1) | adaptive_p(0.25, 0.9);
   double sum = 0;
   constexpr std::size_t steps = 10'000;
-  for (std::size_t t = 0; t < steps; ++t) sum += p[static_cast<std::size_t>(decoding.step(logits, {{}, 0, draw_stream(8).at(t)}))];
+  for (std::size_t t = 0; t < steps; ++t)
+    sum += p[static_cast<std::size_t>(decoding.step(logits, {{}, 0, draw_stream(8).at(t)}))];
   CHECK(sum / steps == Approx(0.25).margin(0.03));
 }
 
@@ -204,7 +209,9 @@ TEST_CASE("rollback of adaptive_p is exact, also over tokens that it did not dra
   adaptive_p policy(0.35, 0.7);
   std::vector<adaptive_p> stages{policy};
   for (int i = 0; i < 30; ++i) {
-    policy.accept(i, i % 9 == 4 ? step_record{-infinity, -infinity} : i % 9 == 5 ? step_record{not_a_number, 0} : of(1.0 / (1 + i)));
+    policy.accept(i, i % 9 == 4   ? step_record{-infinity, -infinity}
+                     : i % 9 == 5 ? step_record{not_a_number, 0}
+                                  : of(1.0 / (1 + i)));
     stages.push_back(policy);
   }
   for (std::size_t back = 0; back <= 30; ++back) {

@@ -98,9 +98,8 @@ TEST_CASE("the interval of codes of a sequence is as long as its probability", "
 
 TEST_CASE("the law that a chain leaves is what the code divides", "[samplers]") {
   const markov_model model = random_markov_model(4, 1, 5);
-  for (const auto& [text, length] : intervals([&](double code) {
-         return sequence_of(decant::temperature(1.7), arithmetic_sampling(code), model, 3);
-       })) {
+  for (const auto& [text, length] : intervals(
+           [&](double code) { return sequence_of(decant::temperature(1.7), arithmetic_sampling(code), model, 3); })) {
     CHECK(length == Approx(probability_of(text, model, 1.7)).margin(1e-11));
   }
   std::map<token_id, double> cut;
@@ -376,9 +375,12 @@ TEST_CASE("arithmetic_sampling refuses bad parameters", "[samplers]") {
   for (const double bad : {not_a_number, -infinity, infinity, -denormal, -1.0, 1.0, 2.0}) {
     check_rejects<arithmetic_sampling>(bad, "arithmetic_sampling", "shift", "must lie in [0, 1)");
   }
-  for (const double good : {0.0, -0.0, denormal, 0.5, std::nextafter(1.0, 0.0)}) check_accepts<arithmetic_sampling>(good);
-  CHECK(complaint([] { return arithmetic_sampling(0.5, 3, 3); }) == "arithmetic_sampling: sample = 3 must be below count");
-  CHECK(complaint([] { return arithmetic_sampling(0.5, 0, 0); }) == "arithmetic_sampling: sample = 0 must be below count");
+  for (const double good : {0.0, -0.0, denormal, 0.5, std::nextafter(1.0, 0.0)})
+    check_accepts<arithmetic_sampling>(good);
+  CHECK(complaint([] { return arithmetic_sampling(0.5, 3, 3); }) ==
+        "arithmetic_sampling: sample = 3 must be below count");
+  CHECK(complaint([] { return arithmetic_sampling(0.5, 0, 0); }) ==
+        "arithmetic_sampling: sample = 0 must be below count");
   const auto made = arithmetic_sampling::make(0.5, std::size_t{4}, std::size_t{3});
   REQUIRE(!made.has_value());
   CHECK(made.error().where == "arithmetic_sampling.sample");
@@ -402,7 +404,8 @@ TEST_CASE("arithmetic_sampling passes check_sampler", "[samplers]") {
   for (const double code : {0.0, 0.37, 0.999}) {
     // The order of the ids is part of what a code means, and the law lies in the codes and not in the seeds.
     const auto report = decant::testing::check_sampler(
-        arithmetic_sampling(code), {.permutation = false, .shift_invariant = true, .allocations = decant::testing::allocations});
+        arithmetic_sampling(code),
+        {.permutation = false, .shift_invariant = true, .allocations = decant::testing::allocations});
     INFO("code " << code);
     INFO(report.text());
     CHECK(report.ok);

@@ -50,10 +50,15 @@ TEST_CASE("gumbel draws softmax, over many more seeds", "[samplers][long]") {
 
 TEST_CASE("gumbel draws the law of a chain, over seeds", "[samplers]") {
   const auto z = reference::widened(golden);
-  CHECK(chi_square(counts_of(decant::temperature(0.7), golden, 20'000), reference::exact_law(reference::temperature(z, 0.7))).p_value > 1e-4);
-  CHECK(chi_square(counts_of(decant::top_k(3), golden, 20'000), reference::exact_law(reference::top_k(z, 3))).p_value > 1e-4);
-  CHECK(chi_square(counts_of(decant::top_p(0.9), golden, 20'000), reference::exact_law(reference::top_p(z, 0.9))).p_value > 1e-4);
-  CHECK(chi_square(counts_of(decant::min_p(0.2), golden, 20'000), reference::exact_law(reference::min_p(z, 0.2))).p_value > 1e-4);
+  CHECK(chi_square(counts_of(decant::temperature(0.7), golden, 20'000),
+                   reference::exact_law(reference::temperature(z, 0.7)))
+            .p_value > 1e-4);
+  CHECK(chi_square(counts_of(decant::top_k(3), golden, 20'000), reference::exact_law(reference::top_k(z, 3))).p_value >
+        1e-4);
+  CHECK(chi_square(counts_of(decant::top_p(0.9), golden, 20'000), reference::exact_law(reference::top_p(z, 0.9)))
+            .p_value > 1e-4);
+  CHECK(chi_square(counts_of(decant::min_p(0.2), golden, 20'000), reference::exact_law(reference::min_p(z, 0.2)))
+            .p_value > 1e-4);
 }
 
 TEST_CASE("gumbel takes the argmax under a tiny temperature", "[samplers]") {
@@ -157,7 +162,8 @@ TEST_CASE("gumbel on every size of vocabulary", "[samplers]") {
 }
 
 TEST_CASE("gumbel passes check_sampler", "[samplers]") {
-  const auto report = decant::testing::check_sampler(gumbel{}, {.shift_invariant = true, .allocations = decant::testing::allocations});
+  const auto report =
+      decant::testing::check_sampler(gumbel{}, {.shift_invariant = true, .allocations = decant::testing::allocations});
   INFO(report.text());
   CHECK(report.ok);
   CHECK(gumbel{}.describe() == "gumbel");

@@ -107,7 +107,8 @@ std::vector<double> mu_along(mirostat policy, const tokens& forced, std::vector<
 
 TEST_CASE("mu after fixed steps is that of the reference (llama-cpp-python#914)", "[samplers]") {
   std::vector<tokens> kept;
-  const law original{2.611551764524813, 2.2231035290496264, 2.5560028140189215, 2.8889020989882166, 3.2218013839575117, 2.472679388260084};
+  const law original{2.611551764524813,  2.2231035290496264, 2.5560028140189215,
+                     2.8889020989882166, 3.2218013839575117, 2.472679388260084};
   const auto mu = mu_along(mirostat(1.5, 0.5), {1, 1, 0, 0, 0, 2}, kept);
   REQUIRE(mu.size() == original.size());
   for (std::size_t i = 0; i < mu.size(); ++i) CHECK(mu[i] == Approx(original[i]).epsilon(1e-9));
@@ -219,7 +220,8 @@ TEST_CASE("rollback is exact, also over tokens that were forced", "[samplers]") 
   const draw_stream draws(3);
   for (std::uint32_t i = 0; i < 40; ++i) {
     const double surprise = 12 * draws.uniform(decant::purpose::user, i);
-    policy.accept(static_cast<token_id>(i), i % 7 == 3 ? step_record{-infinity, -infinity} : bits(surprise, surprise / 2));
+    policy.accept(static_cast<token_id>(i),
+                  i % 7 == 3 ? step_record{-infinity, -infinity} : bits(surprise, surprise / 2));
     stages.push_back(policy);
   }
   for (std::size_t back = 0; back <= 40; ++back) {

@@ -29,7 +29,9 @@ auto narrowing(mirostat_v1 policy) {
   return [policy](candidates& c, const step_context& context) { policy.narrow(c, context); };
 }
 
-mirostat_v1 fixed(double mu, mirostat_surprise observed, std::size_t m = 100) { return mirostat_v1(mu / 2, 0, observed, m); }
+mirostat_v1 fixed(double mu, mirostat_surprise observed, std::size_t m = 100) {
+  return mirostat_v1(mu / 2, 0, observed, m);
+}
 
 step_record bits(double before, double after) { return {-before * ln2, -after * ln2}; }
 

@@ -44,8 +44,8 @@ TEST_CASE("multinomial draws the golden law, by enumeration", "[samplers]") {
 }
 
 TEST_CASE("multinomial draws softmax, by enumeration", "[samplers]") {
-  for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{200},
-                                 std::size_t{4200}}) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{64}, std::size_t{65},
+                                 std::size_t{200}, std::size_t{4200}}) {
     row logits = random_row(size, size);
     if (size > 3) logits[2] = gone;
     CHECK(difference(enumerated_law(nothing, logits), reference::exact_law(logits)) < of_float);
@@ -59,17 +59,17 @@ TEST_CASE("the law of a chain is that of its steps in order, by enumeration", "[
     const auto z = reference::repetition_penalty(reference::widened(logits), before.text, 1.3);
     const auto output = std::span<const token_id>(before.text).subspan(before.prompt);
     const auto penalised = reference::no_repeat_ngram(reference::count_penalty(z, output, 0.2, 0.4), before.text, 2);
-    const law hf = reference::exact_law(reference::min_p(
-        reference::top_p(reference::top_k(reference::temperature(penalised, 0.8), 20), 0.95), 0.05));
-    const auto hf_chain = chain(decant::repetition_penalty(1.3), decant::frequency_penalty(0.2), decant::presence_penalty(0.4),
-                                decant::no_repeat_ngram(2), decant::temperature(0.8), decant::top_k(20), decant::top_p(0.95),
-                                decant::min_p(0.05));
+    const law hf = reference::exact_law(
+        reference::min_p(reference::top_p(reference::top_k(reference::temperature(penalised, 0.8), 20), 0.95), 0.05));
+    const auto hf_chain = chain(decant::repetition_penalty(1.3), decant::frequency_penalty(0.2),
+                                decant::presence_penalty(0.4), decant::no_repeat_ngram(2), decant::temperature(0.8),
+                                decant::top_k(20), decant::top_p(0.95), decant::min_p(0.05));
     CHECK(difference(enumerated_law(hf_chain, logits, before), hf) < of_float);
-    const law last = reference::exact_law(reference::temperature(
-        reference::min_p(reference::top_p(reference::top_k(penalised, 20), 0.95), 0.05), 0.8));
-    const auto temperature_last = chain(decant::repetition_penalty(1.3), decant::frequency_penalty(0.2), decant::presence_penalty(0.4),
-                                        decant::no_repeat_ngram(2), decant::top_k(20), decant::top_p(0.95), decant::min_p(0.05),
-                                        decant::temperature(0.8));
+    const law last = reference::exact_law(
+        reference::temperature(reference::min_p(reference::top_p(reference::top_k(penalised, 20), 0.95), 0.05), 0.8));
+    const auto temperature_last = chain(decant::repetition_penalty(1.3), decant::frequency_penalty(0.2),
+                                        decant::presence_penalty(0.4), decant::no_repeat_ngram(2), decant::top_k(20),
+                                        decant::top_p(0.95), decant::min_p(0.05), decant::temperature(0.8));
     CHECK(difference(enumerated_law(temperature_last, logits, before), last) < of_float);
   }
 }
@@ -149,7 +149,8 @@ TEST_CASE("a one-hot row gives its token whatever the number (FlashInfer#384)", 
   for (std::uint64_t seed = 0; seed < 2000; ++seed) CHECK(pick(logs({0, 1, 0}), seed) == 1);
 }
 
-TEST_CASE("the same flat row draws anew at each position, and each alone can be repeated (TensorRT-Edge-LLM#211)", "[samplers]") {
+TEST_CASE("the same flat row draws anew at each position, and each alone can be repeated (TensorRT-Edge-LLM#211)",
+          "[samplers]") {
   const row logits(50, 0.0F);
   candidates c;
   const auto at = [&](std::size_t position) {
@@ -167,7 +168,8 @@ TEST_CASE("the same flat row draws anew at each position, and each alone can be 
   CHECK(at(3) == all[3]);
 }
 
-TEST_CASE("a coin is fair over positions, and seeds name it (ctransformers: a generator rebuilt per token)", "[samplers]") {
+TEST_CASE("a coin is fair over positions, and seeds name it (ctransformers: a generator rebuilt per token)",
+          "[samplers]") {
   std::size_t heads = 0;
   const row coin(2, 0.0F);
   candidates c;

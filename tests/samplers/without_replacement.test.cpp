@@ -86,7 +86,8 @@ TEST_CASE("ordered tuples follow Plackett-Luce, over many more seeds", "[sampler
 
 TEST_CASE("what a chain has left is what is drawn from", "[samplers]") {
   const auto z = reference::widened(golden);
-  CHECK(tuple_p_value(decant::temperature(2), golden, reference::exact_law(reference::temperature(z, 2)), 2, 20'000) > 1e-4);
+  CHECK(tuple_p_value(decant::temperature(2), golden, reference::exact_law(reference::temperature(z, 2)), 2, 20'000) >
+        1e-4);
   CHECK(tuple_p_value(decant::top_k(3), golden, reference::exact_law(reference::top_k(z, 3)), 2, 20'000) > 1e-4);
 }
 
@@ -110,7 +111,8 @@ TEST_CASE("the values are log-probability plus noise, in descending order, of di
     CHECK(distinct.size() == 40);
     for (token_id id = 0; id < 300; ++id) {
       if (distinct.contains(id)) continue;
-      const double value = std::log(p[static_cast<std::size_t>(id)]) + draw_stream(seed).gumbel(decant::purpose::noise, id);
+      const double value =
+          std::log(p[static_cast<std::size_t>(id)]) + draw_stream(seed).gumbel(decant::purpose::noise, id);
       CHECK(value <= before + 1e-10);
     }
   }
@@ -157,7 +159,8 @@ TEST_CASE("equal values go to the lower id", "[samplers]") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     for (std::size_t k = 1; k <= 6; ++k) {
       const tokens order{0, 1, 2, 4, 3, 5};
-      CHECK(ids_of(sampled(nothing, logits, k, seed)) == tokens(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k)));
+      CHECK(ids_of(sampled(nothing, logits, k, seed)) ==
+            tokens(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k)));
     }
   }
 }

@@ -12,11 +12,11 @@ inline std::filesystem::path shared_path(const std::string& name) {
 
 /// Ends the test case, and has ctest count it as skipped, where that file or folder is not on this machine.
 /// (Catch2 2.13 has no SKIP; tests/CMakeLists.txt knows the line printed here.)
-#define SKIP_WITHOUT_SHARED(name)                                                \
-  do {                                                                           \
-    if (!std::filesystem::exists(shared_path(name))) {                           \
-      std::printf("SKIPPED: no %s\n", shared_path(name).string().c_str());       \
-      std::fflush(stdout);                                                       \
-      return;                                                                    \
-    }                                                                            \
+#define SKIP_WITHOUT_SHARED(name)                                          \
+  do {                                                                     \
+    if (!std::filesystem::exists(shared_path(name))) {                     \
+      std::printf("SKIPPED: no %s\n", shared_path(name).string().c_str()); \
+      std::fflush(stdout);                                                 \
+      return;                                                              \
+    }                                                                      \
   } while (false)

@@ -29,21 +29,21 @@ bool reports(const check_report& report, const std::string& property) {
 }
 
 /// Caught, under the right name.
-#define CHECK_REPORTS(report, property)        \
-  do {                                         \
-    const check_report caught = report;        \
-    INFO(caught.text());                       \
-    CHECK(!caught.ok);                         \
-    CHECK(reports(caught, property));          \
+#define CHECK_REPORTS(report, property) \
+  do {                                  \
+    const check_report caught = report; \
+    INFO(caught.text());                \
+    CHECK(!caught.ok);                  \
+    CHECK(reports(caught, property));   \
   } while (false)
 
-#define CHECK_PASSES(report)                   \
-  do {                                         \
-    const check_report clean = report;         \
-    INFO(clean.text());                        \
-    CHECK(clean.ok);                           \
-    CHECK(clean.failures.empty());             \
-    CHECK(clean.text() == "ok");               \
+#define CHECK_PASSES(report)           \
+  do {                                 \
+    const check_report clean = report; \
+    INFO(clean.text());                \
+    CHECK(clean.ok);                   \
+    CHECK(clean.failures.empty());     \
+    CHECK(clean.text() == "ok");       \
   } while (false)
 
 /// A sampler made of a function, without a law.
@@ -71,8 +71,10 @@ TEST_CASE("right policies pass every check", "[testing]") {
 }
 
 TEST_CASE("lambdas are checked, generic ones too", "[testing]") {
-  CHECK_PASSES(check_processor([](auto& row, const auto&) { row.keep_above(row.max() - 2); }, {.shift_invariant = true}));
-  CHECK_PASSES(check_processor([](candidates& row, const step_context&) { row.ban(0); }, {.permutation = false, .may_empty = true}));
+  CHECK_PASSES(
+      check_processor([](auto& row, const auto&) { row.keep_above(row.max() - 2); }, {.shift_invariant = true}));
+  CHECK_PASSES(check_processor([](candidates& row, const step_context&) { row.ban(0); },
+                               {.permutation = false, .may_empty = true}));
   CHECK_PASSES(check_sampler(from_row));
 }
 
@@ -99,7 +101,8 @@ TEST_CASE("the rows of the user are checked too", "[testing]") {
     if (row.vocabulary_size() == 7) row.set(3, std::bit_cast<float>(0x7FC00000U));
   };
   CHECK_PASSES(check_processor(dislikes_seven, {.permutation = false}));
-  CHECK_REPORTS(check_processor(dislikes_seven, {.permutation = false, .rows = {{"seven", {1, 2, 3, 4, 5, 6, 7}}}}), "finite");
+  CHECK_REPORTS(check_processor(dislikes_seven, {.permutation = false, .rows = {{"seven", {1, 2, 3, 4, 5, 6, 7}}}}),
+                "finite");
 }
 
 TEST_CASE("policies that name ids can ask for rows that have them", "[testing]") {
@@ -127,7 +130,8 @@ TEST_CASE("a sampler that never draws the last token is caught", "[testing]") {
     const token_id token = row.draw(context.draws);
     return token + 1 == static_cast<token_id>(row.vocabulary_size()) && token > 0 ? row.argmax() : token;
   };
-  CHECK_REPORTS(check_sampler(short_sighted, {.expected_law = [](std::span<const float> row) { return reference::exact_law(row); }}),
+  CHECK_REPORTS(check_sampler(short_sighted,
+                              {.expected_law = [](std::span<const float> row) { return reference::exact_law(row); }}),
                 "law");
 }
 
@@ -144,7 +148,7 @@ TEST_CASE("a sampler that returns a gone token is caught", "[testing]") {
 
 TEST_CASE("a sampler that returns an id outside is caught", "[testing]") {
   const auto one_too_far = [](candidates& row, const step_context& context) {
-    return row.status() != row_status::ok ? no_token
+    return row.status() != row_status::ok             ? no_token
            : context.draws.chance(0.2, purpose::user) ? static_cast<token_id>(row.vocabulary_size())
                                                       : row.argmax();
   };
@@ -157,16 +161,16 @@ TEST_CASE("a sampler that gives up is caught", "[testing]") {
 }
 
 TEST_CASE("a sampler that makes up tokens on bad rows is caught", "[testing]") {
-  const auto token_zero = [](candidates& row, const step_context& context) { return std::max(0, row.draw(context.draws)); };
+  const auto token_zero = [](candidates& row, const step_context& context) {
+    return std::max(0, row.draw(context.draws));
+  };
   CHECK_REPORTS(check_sampler(token_zero), "bad row");
 }
 
 /// Depends on how many rows it has seen: what noise keyed by the row's place in a batch does.
 struct row_counter {
   std::size_t rows = 0;
-  token_id operator()(candidates& row, const step_context& context) {
-    return row.draw(context.draws.child(rows++));
-  }
+  token_id operator()(candidates& row, const step_context& context) { return row.draw(context.draws.child(rows++)); }
   void narrow(candidates&, const step_context&) const {}
 };
 
@@ -228,7 +232,9 @@ TEST_CASE("a sampler that allocates is caught", "[testing]") {
 
 struct counting_sampler {
   std::vector<token_id> accepted{};
-  token_id operator()(candidates& row, const step_context& context) const { return narrow(row, context), row.draw(context.draws); }
+  token_id operator()(candidates& row, const step_context& context) const {
+    return narrow(row, context), row.draw(context.draws);
+  }
   void narrow(candidates& row, const step_context&) const {
     double t = 1;
     for (const token_id token : accepted) t = 0.9 * t + 0.01 * (token + 1);
@@ -275,7 +281,8 @@ TEST_CASE("state is undone exactly, or it is caught", "[testing]") {
 TEST_CASE("a failure of state names how to repeat it", "[testing]") {
   const check_report report = check_sampler(forgets_only_one{});
   REQUIRE(!report.failures.empty());
-  CHECK(report.failures[0].find("after 0 accepted tokens, 2 more and rollback(2) is not the identity") != std::string::npos);
+  CHECK(report.failures[0].find("after 0 accepted tokens, 2 more and rollback(2) is not the identity") !=
+        std::string::npos);
 }
 
 struct learns_while_drawing : counting_sampler {
@@ -337,7 +344,9 @@ TEST_CASE("a processor that depends on where the zero of the logits is says so, 
 TEST_CASE("a processor that answers to the form of the row is caught", "[testing]") {
   std::vector<const void*> seen;
   // Told apart here by a counter; in the wild, by a branch for 16-bit rows.
-  const auto moody = [calls = 0](candidates& row, const step_context&) mutable { row.affine(++calls % 2 == 0 ? 1 : 2); };
+  const auto moody = [calls = 0](candidates& row, const step_context&) mutable {
+    row.affine(++calls % 2 == 0 ? 1 : 2);
+  };
   CHECK_REPORTS(check_processor(moody), "replay");
 }
 

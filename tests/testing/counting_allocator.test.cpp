@@ -40,8 +40,10 @@ TEST_CASE("every form of new counts once, and its delete does not", "[testing]")
   CHECK(allocations_of([&] { ::operator delete[](::operator new[](8, alignment), alignment); }) == 1);
   CHECK(allocations_of([] { ::operator delete(::operator new(8, std::nothrow), std::nothrow); }) == 1);
   CHECK(allocations_of([] { ::operator delete[](::operator new[](8, std::nothrow), std::nothrow); }) == 1);
-  CHECK(allocations_of([&] { ::operator delete(::operator new(8, alignment, std::nothrow), alignment, std::nothrow); }) == 1);
-  CHECK(allocations_of([&] { ::operator delete[](::operator new[](8, alignment, std::nothrow), alignment, std::nothrow); }) == 1);
+  CHECK(allocations_of(
+            [&] { ::operator delete(::operator new(8, alignment, std::nothrow), alignment, std::nothrow); }) == 1);
+  CHECK(allocations_of(
+            [&] { ::operator delete[](::operator new[](8, alignment, std::nothrow), alignment, std::nothrow); }) == 1);
 }
 
 TEST_CASE("containers are counted, and aligned as they ask", "[testing]") {

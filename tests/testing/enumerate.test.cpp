@@ -136,8 +136,9 @@ TEST_CASE("code that depends on more than its decisions is found", "[testing]") 
 }
 
 TEST_CASE("what cannot be enumerated is found", "[testing]") {
-  CHECK_THROWS_AS(enumerate_law([](decision_hook& hook) { return draw_stream(1).with_hook(&hook).uniform(purpose::user); }),
-                  assertion_error);
+  CHECK_THROWS_AS(
+      enumerate_law([](decision_hook& hook) { return draw_stream(1).with_hook(&hook).uniform(purpose::user); }),
+      assertion_error);
   const auto endless = [](decision_hook& hook) {
     std::size_t heads = 0;
     while (heads < 20 && draw_stream(1).at(heads).with_hook(&hook).chance(0.5, purpose::coin)) ++heads;
@@ -192,7 +193,8 @@ TEST_CASE("sampling a model gives the product of its conditionals", "[testing]")
 TEST_CASE("a chain's sequence law is the product of its processed conditionals", "[testing]") {
   markov_model model = random_markov_model(4, 2, 31);
   const tokens prompt{0, 3};
-  const auto decoder = decant::repetition_penalty(1.3) | decant::temperature(0.7) | decant::top_k(3) | decant::multinomial{};
+  const auto decoder =
+      decant::repetition_penalty(1.3) | decant::temperature(0.7) | decant::top_k(3) | decant::multinomial{};
   const auto law = sequence_law(model, prompt, decoder, 3);
   const auto expected = by_chain_rule(model, prompt, 3, [](const auto& z, const tokens& text) {
     return reference::exact_law(

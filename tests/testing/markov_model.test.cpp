@@ -92,7 +92,8 @@ TEST_CASE("misuse of a tabular model is found", "[testing]") {
 }
 
 TEST_CASE("a random model is a function of its arguments", "[testing]") {
-  const markov_model a = random_markov_model(4, 2, 9), b = random_markov_model(4, 2, 9), c = random_markov_model(4, 2, 10);
+  const markov_model a = random_markov_model(4, 2, 9), b = random_markov_model(4, 2, 9),
+                     c = random_markov_model(4, 2, 10);
   const tokens text{3, 1};
   CHECK(copy(a.row_after(text)) == copy(b.row_after(text)));
   CHECK(copy(a.row_after(text)) != copy(c.row_after(text)));
@@ -103,7 +104,8 @@ TEST_CASE("random rows are a flat Dirichlet", "[testing]") {
   // Of three tokens the first probability then has the density 2 (1 - p): P(p < x) = 1 - (1 - x)^2.
   std::vector<std::size_t> cells(10);
   std::vector<double> expected;
-  for (int i = 0; i < 10; ++i) expected.push_back((1 - i / 10.0) * (1 - i / 10.0) - (0.9 - i / 10.0) * (0.9 - i / 10.0));
+  for (int i = 0; i < 10; ++i)
+    expected.push_back((1 - i / 10.0) * (1 - i / 10.0) - (0.9 - i / 10.0) * (0.9 - i / 10.0));
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     const double p = reference::exact_law(random_markov_model(3, 0, seed).row_after({}))[0];
     ++cells[std::min<std::size_t>(9, static_cast<std::size_t>(p * 10))];

@@ -141,8 +141,8 @@ class any_sampler : public detail::erased_value<detail::erased_sampler> {
 class dynamic_chain {
  public:
   dynamic_chain() = default;
-  /// One step each, a chain among them too. (Whether dynamic_chain{other} nests or copies differs between compilers; the
-  /// steps are the same.)
+  /// One step each, a chain among them too. (Whether dynamic_chain{other} nests or copies differs between compilers;
+  /// the steps are the same.)
   dynamic_chain(std::initializer_list<any_processor> processors) : processors_(processors) {}
 
   void push_back(any_processor processor) { processors_.push_back(std::move(processor)); }

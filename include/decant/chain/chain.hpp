@@ -16,13 +16,14 @@ namespace decant {
 /// Processors in a fixed order, itself a processor: `chain(top_k(40), top_p(0.95))`.
 ///
 /// Order is meaning: each step acts on what the one before it left. A value: copying it copies the state of its steps,
-/// so a copy is a fork. `a | b` is the same for decant's own policies; lambdas have no namespace for `|` to be found in,
-/// so they are written `chain(lambda, lambda)`. An empty chain is the identity. No cost beside that of the steps.
+/// so a copy is a fork. `a | b` is the same for decant's own policies; lambdas have no namespace for `|` to be found
+/// in, so they are written `chain(lambda, lambda)`. An empty chain is the identity. No cost beside that of the steps.
 template <class... Processors>
 class chain {
-  static_assert((LogitsProcessor<Processors> && ...),
-                "decant: every part of a chain must be a processor, callable as void(candidates&, const step_context&); "
-                "a lambda will do: chain(lambda, lambda), because | cannot be found for two lambdas");
+  static_assert(
+      (LogitsProcessor<Processors> && ...),
+      "decant: every part of a chain must be a processor, callable as void(candidates&, const step_context&); "
+      "a lambda will do: chain(lambda, lambda), because | cannot be found for two lambdas");
 
  public:
   explicit chain(Processors... processors) : processors_(std::move(processors)...) {}

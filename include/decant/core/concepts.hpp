@@ -16,10 +16,9 @@ class candidates;
 
 /// Narrows or reshapes a row on its way to a token. A lambda will do.
 template <class P>
-concept LogitsProcessor =
-    std::is_object_v<P> && requires(P& processor, candidates& row, const step_context& context) {
-      { processor(row, context) } -> std::same_as<void>;
-    };
+concept LogitsProcessor = std::is_object_v<P> && requires(P& processor, candidates& row, const step_context& context) {
+  { processor(row, context) } -> std::same_as<void>;
+};
 
 /// Ends a chain: returns a token that is not gone, or no_token when the row is bad.
 template <class S>
@@ -27,8 +26,8 @@ concept Sampler = std::is_object_v<S> && requires(S& sampler, candidates& row, c
   { sampler(row, context) } -> std::same_as<token_id>;
 };
 
-/// A sampler with a law: narrow leaves in the row exactly the distribution that it draws from, and calling it is narrow,
-/// then a draw (the row is left narrowed). Speculation needs this.
+/// A sampler with a law: narrow leaves in the row exactly the distribution that it draws from, and calling it is
+/// narrow, then a draw (the row is left narrowed). Speculation needs this.
 template <class S>
 concept LawSampler = Sampler<S> && requires(S& sampler, candidates& row, const step_context& context) {
   { sampler.narrow(row, context) } -> std::same_as<void>;

@@ -23,8 +23,7 @@ struct step_context {
 };
 
 /// The context of the step that decides the token after `tokens`: sets the draw position to match.
-inline step_context context_after(std::span<const token_id> tokens, std::size_t prompt_size,
-                                  const draw_stream& draws) {
+inline step_context context_after(std::span<const token_id> tokens, std::size_t prompt_size, const draw_stream& draws) {
   DECANT_ASSERT(prompt_size <= tokens.size(), "the prompt is longer than all tokens");
   return {tokens, prompt_size, draws.at(tokens.size())};
 }

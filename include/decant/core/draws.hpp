@@ -15,13 +15,13 @@ namespace decant {
 
 /// What a random number is for. Two decisions at one position never share a number: their purpose or index differs.
 enum class purpose : std::uint32_t {
-  sample,    ///< the token that a sampler draws
-  draft,     ///< a token that a drafter proposes
-  accept,    ///< accept or reject a drafted token
-  residual,  ///< the token drawn after a rejection, or the bonus
-  coin,      ///< a processor's coin (XTC)
-  noise,     ///< one number a token (Gumbel)
-  code,      ///< the code point of arithmetic sampling
+  sample,         ///< the token that a sampler draws
+  draft,          ///< a token that a drafter proposes
+  accept,         ///< accept or reject a drafted token
+  residual,       ///< the token drawn after a rejection, or the bonus
+  coin,           ///< a processor's coin (XTC)
+  noise,          ///< one number a token (Gumbel)
+  code,           ///< the code point of arithmetic sampling
   user = 0x1000,  ///< first value that decant will never use itself
 };
 
@@ -92,8 +92,8 @@ class draw_stream {
     return unit_interval(words[0] | static_cast<std::uint64_t>(words[1]) << 32);
   }
 
-  /// How 64 random bits become a number strictly inside (0, 1): the upper 53, the lowest of them forced on. (Half a step
-  /// added instead would round to 1 for the largest.)
+  /// How 64 random bits become a number strictly inside (0, 1): the upper 53, the lowest of them forced on. (Half a
+  /// step added instead would round to 1 for the largest.)
   [[nodiscard]] static constexpr double unit_interval(std::uint64_t bits) noexcept {
     return static_cast<double>((bits >> 11) | 1) * 0x1p-53;
   }

@@ -36,9 +36,7 @@ struct law {
   }
 
   /// Its natural logarithm, -inf for a token that is not in the law.
-  [[nodiscard]] double log_probability(token_id token) const noexcept {
-    return math::log(probability(token));
-  }
+  [[nodiscard]] double log_probability(token_id token) const noexcept { return math::log(probability(token)); }
 
   void clear() noexcept {
     ids.clear();
@@ -94,7 +92,8 @@ inline void push_block_sums(math::sum_tree& blocks, std::span<const token_id> id
     const token_id block = ids[begin] / 64;
     end = begin;
     math::block_weights slots{};
-    for (; end < ids.size() && ids[end] / 64 == block; ++end) slots[static_cast<std::size_t>(ids[end] % 64)] = weights[end];
+    for (; end < ids.size() && ids[end] / 64 == block; ++end)
+      slots[static_cast<std::size_t>(ids[end] % 64)] = weights[end];
     const double sum = end - begin == 1 ? weights[begin] : math::sum_block(slots);
     blocks.push(static_cast<std::uint32_t>(block), sum, static_cast<std::uint32_t>(begin));
   }
@@ -103,7 +102,8 @@ inline void push_block_sums(math::sum_tree& blocks, std::span<const token_id> id
 }  // namespace detail
 
 /// The sum of a law's weights in the order that draws use; call it after changing weights by hand. O(size).
-inline double sum_of_weights(std::span<const token_id> ids, std::span<const double> weights, math::sum_tree& workspace) {
+inline double sum_of_weights(std::span<const token_id> ids, std::span<const double> weights,
+                             math::sum_tree& workspace) {
   workspace.clear();
   if (ids.empty()) return 0;
   detail::push_block_sums(workspace, ids, weights);
@@ -131,8 +131,10 @@ inline token_id draw(const law& from, const draw_stream& draws, purpose why, std
       workspace, reject, draws, why, index, [&](const math::sum_tree::node& leaf, math::block_weights& out) {
         out.fill(0);
         const auto first = static_cast<token_id>(leaf.index * 64);
-        auto place = reject ? static_cast<std::size_t>(std::lower_bound(from.ids.begin(), from.ids.end(), first) - from.ids.begin())
-                            : std::size_t{leaf.begin};
+        auto place =
+            reject
+                ? static_cast<std::size_t>(std::lower_bound(from.ids.begin(), from.ids.end(), first) - from.ids.begin())
+                : std::size_t{leaf.begin};
         for (; place < from.ids.size() && from.ids[place] - first < 64; ++place) {
           out[static_cast<std::size_t>(from.ids[place] - first)] = from.weights[place];
         }
@@ -140,7 +142,8 @@ inline token_id draw(const law& from, const draw_stream& draws, purpose why, std
 }
 
 /// Draws a token from a law, with a workspace of its own.
-inline token_id draw(const law& from, const draw_stream& draws, purpose why = purpose::sample, std::uint32_t index = 0) {
+inline token_id draw(const law& from, const draw_stream& draws, purpose why = purpose::sample,
+                     std::uint32_t index = 0) {
   math::sum_tree workspace;
   return draw(from, draws, why, index, workspace);
 }

@@ -12,7 +12,8 @@
 
 namespace decant {
 
-/// Makes a model of any function from all tokens to a row of logits: `stateless{[](std::span<const token_id> tokens) {...}}`.
+/// Makes a model of any function from all tokens to a row of logits: `stateless{[](std::span<const token_id> tokens)
+/// {...}}`.
 ///
 /// Satisfies Model and ScoringModel. It keeps the tokens and no cache, so every evaluated token costs one call: for
 /// tests, toy models and remote ones that take the whole text. The function is called with at least one token and must

@@ -16,7 +16,8 @@ using block_weights = std::array<double, 64>;
 
 DECANT_STRICT_BEGIN
 
-/// The sum of 64 slots in one fixed order, which sixteen lanes can follow: the bits do not depend on how it is computed.
+/// The sum of 64 slots in one fixed order, which sixteen lanes can follow: the bits do not depend on how it is
+/// computed.
 DECANT_STRICT inline double sum_block(const block_weights& w) noexcept {
   std::array<double, 16> lane;
   for (std::size_t j = 0; j < 16; ++j) lane[j] = (w[j] + w[j + 16]) + (w[j + 32] + w[j + 48]);

@@ -36,8 +36,9 @@ class top_p : public made_or_error<top_p> {
   }
 
   [[nodiscard]] bool off() const { return p_ >= 1; }
-  [[nodiscard]] std::string describe() const { 
-    return min_keep_ > 1 ? detail::call_text(name, {p_, static_cast<double>(min_keep_)}) : detail::call_text(name, {p_});
+  [[nodiscard]] std::string describe() const {
+    return min_keep_ > 1 ? detail::call_text(name, {p_, static_cast<double>(min_keep_)})
+                         : detail::call_text(name, {p_});
   }
 
  private:

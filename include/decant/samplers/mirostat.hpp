@@ -43,8 +43,7 @@ class mirostat_state {
 
   void accept(const step_record& record) {
     trail_.push_back(mu_);
-    const double log_prob =
-        observed_ == mirostat_surprise::original ? record.log_prob_before : record.log_prob_after;
+    const double log_prob = observed_ == mirostat_surprise::original ? record.log_prob_before : record.log_prob_after;
     if (!math::is_finite(log_prob)) return;
     const double error = math::rounded(-log_prob * bits_per_nat) - tau_;
     mu_ = std::clamp(mu_ - math::product(eta_, error), -0x1p900, 0x1p900);

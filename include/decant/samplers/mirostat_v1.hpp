@@ -68,8 +68,7 @@ class mirostat_v1 : public made_or_error<mirostat_v1> {
   }
 
   static std::optional<parameter_fault> validate(double tau = 5, double eta = 0.1,
-                                                 mirostat_surprise = mirostat_surprise::original,
-                                                 std::size_t m = 100) {
+                                                 mirostat_surprise = mirostat_surprise::original, std::size_t m = 100) {
     if (m < 2) return parameter_fault{name, "m", static_cast<double>(m), "must be at least 2"};
     return detail::mirostat_state::validate(name, tau, eta);
   }
@@ -96,9 +95,7 @@ class mirostat_v1 : public made_or_error<mirostat_v1> {
 
   [[nodiscard]] std::string describe() const { return state_.describe(name); }
 
-  friend bool operator==(const mirostat_v1& a, const mirostat_v1& b) {
-    return a.state_ == b.state_ && a.m_ == b.m_;
-  }
+  friend bool operator==(const mirostat_v1& a, const mirostat_v1& b) { return a.state_ == b.state_ && a.m_ == b.m_; }
 
  private:
   detail::mirostat_state state_;

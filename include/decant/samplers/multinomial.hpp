@@ -10,8 +10,8 @@ namespace decant {
 
 /// Draws a token with its probability: ancestral sampling.
 ///
-/// No off value, no errors; no_token on a bad row. The random numbers are a function of the stream, the position and the
-/// law alone (see candidates::draw), and a token of probability 0 is never drawn.
+/// No off value, no errors; no_token on a bad row. The random numbers are a function of the stream, the position and
+/// the law alone (see candidates::draw), and a token of probability 0 is never drawn.
 class multinomial {
  public:
   token_id operator()(candidates& row, const step_context& context) const { return row.draw(context.draws); }
