@@ -3,16 +3,21 @@
 
 #include "processors/policies.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 #include <decant/chain.hpp>
+#include <decant/processors/temperature.hpp>
 #include <decant/samplers/greedy.hpp>
 
 namespace top_k_tests {
 
 using namespace policies;
 using decant::chain;
+using decant::ties;
 using decant::top_k;
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
@@ -126,6 +131,53 @@ TEST_CASE("top_k 1 is greedy", "[processors]") {
   }
 }
 
+TEST_CASE("top_k may keep the tokens level with the last of the k", "[processors]") {
+  const row level{1, 1, 1, 2, 2, 0, 0, -1};
+  const auto kept = [](std::int64_t k, const row& logits) { return survivors(top_k(k, 1, ties::keep), logits); };
+  CHECK(kept(1, level) == tokens{3, 4});
+  CHECK(kept(2, level) == tokens{3, 4});
+  CHECK(kept(3, level) == tokens{0, 1, 2, 3, 4});
+  CHECK(kept(5, level) == tokens{0, 1, 2, 3, 4});
+  CHECK(kept(6, level) == tokens{0, 1, 2, 3, 4, 5, 6});
+  CHECK(kept(8, level).size() == 8);
+  CHECK(kept(most, level).size() == 8);
+  CHECK(kept(1, row(8, 0.25F)).size() == 8);
+  CHECK(kept(6, {2, gone, 1, gone, 3, gone, 0, 0.5F}) == tokens{0, 2, 4, 6, 7});  // a gone token is level with none
+  CHECK(kept(0, level).size() == 8);
+}
+
+TEST_CASE("top_k keeps by ties what the reference keeps, after a temperature too", "[processors]") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    row logits = random_row(500, seed);
+    for (float& z : logits) z = std::round(z * 4) / 4;
+    logits[7] = gone;
+    row sorted = logits;
+    std::ranges::sort(sorted, std::greater<>());
+    for (const std::size_t k : {std::size_t{1}, std::size_t{2}, std::size_t{17}, std::size_t{100}, std::size_t{400}}) {
+      tokens expected;
+      for (std::size_t i = 0; i < logits.size(); ++i) {
+        if (logits[i] >= sorted[k - 1] && !decant::is_gone(logits[i])) expected.push_back(static_cast<token_id>(i));
+      }
+      const top_k policy(static_cast<std::int64_t>(k), 1, ties::keep);
+      CHECK(survivors(policy, logits) == expected);
+      for (const double t : {0.01, 0.7, 300.0}) {
+        CHECK(survivors(chain(decant::temperature(t), policy), logits) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("top_k keeps at least min_keep tokens", "[processors]") {
+  const row logits{1, 4, 2, 4, 2, 2, 0};
+  CHECK(survivors(top_k(1, 0), logits) == tokens{1});
+  CHECK(survivors(top_k(1, 3), logits) == tokens{1, 2, 3});
+  CHECK(survivors(top_k(1, 3, ties::keep), logits) == tokens{1, 2, 3, 4, 5});
+  CHECK(survivors(top_k(3, 2), logits) == tokens{1, 2, 3});
+  CHECK(survivors(top_k(1, 100), logits).size() == 7);
+  CHECK(top_k(0, 2, ties::keep).off());
+  CHECK(top_k(1, 4).describe() == "top_k(1, 4)");
+}
+
 TEST_CASE("top_k is idempotent, and the smaller k of two wins", "[processors]") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const row logits = random_row(50, seed);
@@ -149,15 +201,19 @@ TEST_CASE("every k can be made", "[processors]") {
 
 TEST_CASE("top_k on all sizes and on bad rows", "[processors]") {
   for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, std::int64_t{40}, std::int64_t{5000}}) {
-    check_sizes(top_k(k));
-    check_bad_rows(top_k(k));
+    for (const ties how : {ties::lower_id, ties::keep}) {
+      check_sizes(top_k(k, 1, how));
+      check_bad_rows(top_k(k, 1, how));
+    }
   }
 }
 
 TEST_CASE("top_k passes check_processor", "[processors]") {
   for (const std::int64_t k :
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{40}, std::int64_t{4500}}) {
-    check_report_of(top_k(k), {.shift_invariant = true, .allocations = decant::testing::allocations});
+    for (const ties how : {ties::lower_id, ties::keep}) {
+      check_report_of(top_k(k, 1, how), {.shift_invariant = true, .allocations = decant::testing::allocations});
+    }
   }
 }
 
