@@ -19,7 +19,7 @@ template <class P, class S>
 struct is_decoder<decoder<P, S>> : std::true_type {};
 
 template <class T>
-concept ends_chain = Sampler<T> || is_decoder<T>::value;
+concept EndsChain = Sampler<T> || is_decoder<T>::value;
 
 template <class P>
 std::tuple<P> parts(P processor) {
@@ -40,17 +40,17 @@ chain<Ps...> chain_of(std::tuple<Ps...> processors) {
 /// `a | b`: processors in order make a chain; a sampler at the end makes a decoder. Nothing can follow a sampler.
 /// Found for decant's own types and types derived from them; for two lambdas write chain(a, b).
 template <class Left, class Right>
-  requires LogitsProcessor<std::remove_cvref_t<Left>> || detail::ends_chain<std::remove_cvref_t<Left>>
+  requires LogitsProcessor<std::remove_cvref_t<Left>> || detail::EndsChain<std::remove_cvref_t<Left>>
 [[nodiscard]] auto operator|(Left&& left, Right&& right) {
   using L = std::remove_cvref_t<Left>;
   using R = std::remove_cvref_t<Right>;
-  static_assert(!detail::ends_chain<L>, "decant: nothing can follow a sampler; put the processor before it");
+  static_assert(!detail::EndsChain<L>, "decant: nothing can follow a sampler; put the processor before it");
   static_assert(
       LogitsProcessor<R> || Sampler<R>,
       "decant: what follows | is neither a processor, callable as void(candidates&, const step_context&), nor "
       "a sampler, callable as token_id(candidates&, const step_context&); a decoder is complete and takes nothing "
       "before it");
-  if constexpr (detail::ends_chain<L> || !(LogitsProcessor<R> || Sampler<R>)) {
+  if constexpr (detail::EndsChain<L> || !(LogitsProcessor<R> || Sampler<R>)) {
     return;  // the assertion above has said what is wrong
   } else if constexpr (Sampler<R>) {
     return decoder<L, R>(std::forward<Left>(left), std::forward<Right>(right));

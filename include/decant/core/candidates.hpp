@@ -85,7 +85,7 @@ class candidates {
 
   /// Ends the work on a row and restores it if it was edited. Binding another row does so too.
   void release() noexcept {
-    for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) mutable_row_[undo->id] = undo->logit;
+    for (std::size_t i = undo_.size(); i-- > 0;) mutable_row_[undo_[i].id] = undo_[i].logit;
     undo_.clear();
     if (registered_) detail::row_registry::leave(mutable_row_);
     registered_ = false;
@@ -480,7 +480,9 @@ class candidates {
 
   /// A dense value with patches applied, before mask and bound.
   [[nodiscard]] float dense(std::size_t id) const noexcept {
-    if (!patch_of_.empty() && patch_of_[id / 64] != not_patched) return patches_[patch_of_[id / 64] * 64 + id % 64];
+    if (!patch_of_.empty() && patch_of_[id / 64] != not_patched) {
+      return patches_[std::size_t{patch_of_[id / 64]} * 64 + id % 64];
+    }
     return row_[id];
   }
 

@@ -62,7 +62,8 @@ bool is_off(const P& policy) {
 /// Gives a policy `make`: as its constructor, but a bad parameter is an error value instead of an exception.
 /// The policy states its rules once, in `static std::optional<parameter_fault> validate(arguments...)`.
 template <class Policy>
-struct made_or_error {
+class made_or_error {
+ public:
   template <class... Arguments>
   static result<Policy> make(const Arguments&... arguments) {
     if (const auto fault = Policy::validate(arguments...)) {
@@ -71,6 +72,10 @@ struct made_or_error {
     }
     return Policy(arguments...);
   }
+
+ private:
+  made_or_error() = default;
+  friend Policy;
 };
 
 }  // namespace decant

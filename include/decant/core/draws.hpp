@@ -14,6 +14,7 @@
 namespace decant {
 
 /// What a random number is for. Two decisions at one position never share a number: their purpose or index differs.
+// NOLINTNEXTLINE(performance-enum-size): it is a whole word of the key
 enum class purpose : std::uint32_t {
   sample,         ///< the token that a sampler draws
   draft,          ///< a token that a drafter proposes

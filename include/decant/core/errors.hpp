@@ -114,9 +114,9 @@ class [[nodiscard]] result {
   explicit operator bool() const noexcept { return has_value(); }
 
   /// The value. Asking for it when there is none is misuse.
-  [[nodiscard]] T& value() & { return present(), *value_; }
-  [[nodiscard]] const T& value() const& { return present(), *value_; }
-  [[nodiscard]] T&& value() && { return present(), *std::move(value_); }
+  [[nodiscard]] T& value() & { return present(*this); }
+  [[nodiscard]] const T& value() const& { return present(*this); }
+  [[nodiscard]] T&& value() && { return std::move(present(*this)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -126,7 +126,11 @@ class [[nodiscard]] result {
   [[nodiscard]] const decant::error& error() const noexcept { return error_; }
 
  private:
-  void present() const { DECANT_ASSERT(value_.has_value(), "value() of a result that holds an error"); }
+  template <class Self>
+  static auto& present(Self& self) {
+    DECANT_ASSERT(self.value_.has_value(), "value() of a result that holds an error");
+    return *self.value_;
+  }
 
   std::optional<T> value_;
   decant::error error_;

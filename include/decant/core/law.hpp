@@ -82,7 +82,7 @@ token_id draw_from_blocks(math::sum_tree& blocks, bool reject, const draw_stream
       last = slot;
       if (target < cumulative) break;
     }
-    return static_cast<token_id>(leaf.index * 64 + last);
+    return static_cast<token_id>(std::size_t{leaf.index} * 64 + last);
   }
 }
 

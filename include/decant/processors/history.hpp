@@ -54,7 +54,7 @@ inline std::string with_option(std::string call, std::string_view option, std::s
 /// A policy's text with what is not default about its scope.
 inline std::string with_scope(std::string call, const history_scope& scope, bool prompt_by_default) {
   if (scope.window != 0) call = with_option(std::move(call), "window", number_text(scope.window));
-  if (scope.prompt.value_or(prompt_by_default) != prompt_by_default) {
+  if (scope.prompt && *scope.prompt != prompt_by_default) {
     call = with_option(std::move(call), "prompt", *scope.prompt ? "true" : "false");
   }
   if (scope.ignore_prompt_prefix != 0) {

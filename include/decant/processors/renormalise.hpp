@@ -19,7 +19,9 @@ namespace decant {
 class renormalise : public made_or_error<renormalise> {
  public:
   static constexpr std::string_view name = "renormalise";
+  static constexpr bool argmax_invariant = true;
 
+  renormalise() = default;
   static std::optional<parameter_fault> validate() { return {}; }
 
   void operator()(candidates& row, const step_context&) const {

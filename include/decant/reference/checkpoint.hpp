@@ -242,7 +242,7 @@ result<checkpoint> read_checkpoint_from(Source& source, const checkpoint_options
   if (!config.shared_classifier) {
     reader.read("classifier", weights->classifier, config.vocabulary_size, config.dim);
   }
-  if (reader.failure()) return *reader.failure();
+  if (const auto& failure = reader.failure()) return *failure;
   return checkpoint{config, std::move(weights)};
 }
 

@@ -51,7 +51,7 @@ class transformer {
  public:
   /// From a checkpoint, read or made. Misuse: weights whose shapes are not those of the sizes.
   explicit transformer(checkpoint model)
-      : config_(model.config), weights_(std::move(model.weights)), cache_(check(config_, weights_.get())) {
+      : config_(model.config), weights_(std::move(model.weights)), cache_(checked(config_, weights_.get())) {
     const Eigen::Index pairs = config_.head_size() / 2;
     frequencies_ = Eigen::ArrayXd(pairs);
     for (Eigen::Index i = 0; i < pairs; ++i) {
@@ -183,7 +183,7 @@ class transformer {
 
   static Eigen::Index index(std::size_t number) noexcept { return static_cast<Eigen::Index>(number); }
 
-  static const model_config& check(const model_config& config, const model_weights* weights) {
+  static model_config checked(model_config config, const model_weights* weights) {
     DECANT_ASSERT(!config_fault(config), "the sizes of the model break a rule");
     DECANT_ASSERT(weights != nullptr && fits(config, *weights), "the weights do not have the shapes of the sizes");
     return config;
