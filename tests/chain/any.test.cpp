@@ -185,4 +185,25 @@ TEST_CASE("an erased sampler keeps and forks state", "[chain][any]") {
   CHECK_FALSE(sampler.off());
 }
 
+TEST_CASE("an erased policy can be found again by its type, to change a parameter in mid-stream", "[chain][any]") {
+  any_processor processor = decant::top_k(3);
+  CHECK(processor.as<decant::top_p>() == nullptr);
+  REQUIRE(processor.as<decant::top_k>() != nullptr);
+  *processor.as<decant::top_k>() = decant::top_k(1);
+  CHECK(processor.describe() == "top_k(1)");
+  const any_processor& constant = processor;
+  CHECK(constant.as<decant::top_k>()->describe() == "top_k(1)");
+
+  // The other steps keep their state.
+  dynamic_chain steps{no_repeat{}, decant::top_k(2)};
+  steps.accept(4, {});
+  *steps[1].as<decant::top_k>() = decant::top_k(5);
+  CHECK(steps[0].as<no_repeat>()->accepted() == ids{4});
+  CHECK(steps.describe() == "no_repeat | top_k(5)");
+
+  any_sampler sampler = decant::mirostat(4);
+  CHECK(sampler.as<decant::mirostat>() != nullptr);
+  CHECK(sampler.as<decant::greedy>() == nullptr);
+}
+
 }  // namespace any_test

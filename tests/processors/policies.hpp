@@ -12,8 +12,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <decant/chain/any.hpp>
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
@@ -28,6 +30,7 @@
 
 namespace policies {
 
+using decant::any_processor;
 using decant::candidates;
 using decant::context_after;
 using decant::draw_stream;
@@ -75,26 +78,24 @@ struct past {
 };
 
 /// Binds a row, applies the policy and asks something of what is left.
-template <class P, class F>
-auto ask(P policy, const row& logits, const past& before, F question) {
+template <class F>
+auto ask(any_processor policy, const row& logits, const past& before, F question) {
   candidates c;
   c.bind(std::span<const float>(logits));
   policy(c, context_after(before.text, before.prompt, draw_stream(1)));
   return question(c);
 }
 
-template <class P>
-tokens survivors(P policy, const row& logits, const past& before = {}) {
-  return ask(policy, logits, before, [](candidates& c) {
+inline tokens survivors(any_processor policy, const row& logits, const past& before = {}) {
+  return ask(std::move(policy), logits, before, [](candidates& c) {
     tokens ids;
     if (c.status() == row_status::ok) c.visit([&](token_id id, float) { ids.push_back(id); });
     return ids;
   });
 }
 
-template <class P>
-row logits_after(P policy, const row& logits, const past& before = {}) {
-  return ask(policy, logits, before, [&](candidates& c) {
+inline row logits_after(any_processor policy, const row& logits, const past& before = {}) {
+  return ask(std::move(policy), logits, before, [&](candidates& c) {
     row out;
     for (std::size_t i = 0; i < logits.size(); ++i) out.push_back(c.logit(static_cast<token_id>(i)));
     return out;
@@ -102,9 +103,8 @@ row logits_after(P policy, const row& logits, const past& before = {}) {
 }
 
 /// Probabilities of all ids; all 0 on a bad row.
-template <class P>
-law law_after(P policy, const row& logits, const past& before = {}) {
-  return ask(policy, logits, before, [&](candidates& c) {
+inline law law_after(any_processor policy, const row& logits, const past& before = {}) {
+  return ask(std::move(policy), logits, before, [&](candidates& c) {
     law out(logits.size());
     const decant::law left = c.probabilities();
     for (std::size_t i = 0; i < left.size(); ++i)
@@ -113,14 +113,12 @@ law law_after(P policy, const row& logits, const past& before = {}) {
   });
 }
 
-template <class P>
-row_status status_after(P policy, const row& logits, const past& before = {}) {
-  return ask(policy, logits, before, [](candidates& c) { return c.status(); });
+inline row_status status_after(any_processor policy, const row& logits, const past& before = {}) {
+  return ask(std::move(policy), logits, before, [](candidates& c) { return c.status(); });
 }
 
 /// Tokens drawn plainly from what the policy leaves, over seeds.
-template <class P>
-tokens drawn_after(P policy, const row& logits, std::size_t count = 50, const past& before = {}) {
+inline tokens drawn_after(any_processor policy, const row& logits, std::size_t count = 50, const past& before = {}) {
   tokens out;
   candidates c;
   for (std::uint64_t seed = 0; seed < count; ++seed) {
@@ -133,8 +131,7 @@ tokens drawn_after(P policy, const row& logits, std::size_t count = 50, const pa
 }
 
 /// The law by enumeration of every decision: what drawing really does.
-template <class P>
-law enumerated_law(P policy, const row& logits, const past& before = {}) {
+inline law enumerated_law(any_processor policy, const row& logits, const past& before = {}) {
   const auto exact = decant::testing::enumerate_law([&](decant::decision_hook& hook) {
     candidates c;
     c.bind(std::span<const float>(logits));
@@ -173,8 +170,7 @@ inline past some_past(std::size_t vocabulary) {
 }
 
 /// The identity, bit for bit, also in what is drawn: over all sizes to 70, with and without gone tokens.
-template <class P>
-void check_identity(P policy) {
+inline void check_identity(any_processor policy) {
   INFO(decant::describe(policy));
   const auto nothing = [](candidates&, const step_context&) {};
   for (std::size_t size = 1; size <= 70; ++size) {
@@ -192,8 +188,7 @@ void check_identity(P policy) {
 
 /// Works on every size of vocabulary up to 70 and on those of real models: something is left, nothing outside, the law
 /// sums to 1, a mutable row comes back.
-template <class P>
-void check_sizes(P policy, bool may_empty = false) {
+inline void check_sizes(any_processor policy, bool may_empty = false) {
   INFO(decant::describe(policy));
   std::vector<std::size_t> sizes{32'001, 151'937};
   for (std::size_t size = 1; size <= 70; ++size) sizes.push_back(size);
@@ -229,8 +224,7 @@ void check_sizes(P policy, bool may_empty = false) {
 }
 
 /// Bad rows stay bad and say why; a row with one token keeps it.
-template <class P>
-void check_bad_rows(P policy, bool may_empty = false) {
+inline void check_bad_rows(any_processor policy, bool may_empty = false) {
   INFO(decant::describe(policy));
   for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{6}, std::size_t{65}}) {
     const past before = some_past(size);
@@ -286,8 +280,7 @@ void check_accepts(double value) {
   CHECK(decant::describe(*made) == decant::describe(P(value)));
 }
 
-template <class P>
-void check_report_of(const P& processor, decant::testing::check_options options = {}) {
+inline void check_report_of(const any_processor& processor, const decant::testing::check_options& options = {}) {
   const auto report = decant::testing::check_processor(processor, options);
   INFO(decant::describe(processor));
   INFO(report.text());

@@ -19,6 +19,10 @@ namespace decant {
 
 namespace detail {
 
+/// An address a type: tells types apart without run-time type information.
+template <class T>
+inline constexpr char type_tag = 0;
+
 /// What any processor and any sampler have in common once their type is forgotten.
 struct erased_policy {
   virtual ~erased_policy() = default;
@@ -28,6 +32,8 @@ struct erased_policy {
   virtual void accept(token_id token, const step_record& record) = 0;
   virtual void rollback(std::size_t count) = 0;
   virtual void reset() = 0;
+  /// The policy, if it is of the type with this tag.
+  [[nodiscard]] virtual void* find(const char* tag) noexcept = 0;
 };
 
 template <class Interface, class P>
@@ -40,6 +46,7 @@ struct erased : Interface {
   void accept(token_id token, const step_record& record) override { accept_in(policy, token, record); }
   void rollback(std::size_t count) override { rollback_in(policy, count); }
   void reset() override { reset_in(policy); }
+  [[nodiscard]] void* find(const char* tag) noexcept override { return tag == &type_tag<P> ? &policy : nullptr; }
 
   P policy;
 };
@@ -62,6 +69,16 @@ class erased_value {
   void rollback(std::size_t count) { policy_->rollback(count); }
   void reset() { policy_->reset(); }
 
+  /// The policy, if it is a P; null otherwise. To change a parameter of a step that is already in use.
+  template <class P>
+  [[nodiscard]] P* as() noexcept {
+    return static_cast<P*>(policy_->find(&type_tag<P>));
+  }
+  template <class P>
+  [[nodiscard]] const P* as() const noexcept {
+    return static_cast<const P*>(policy_->find(&type_tag<P>));
+  }
+
  protected:
   std::unique_ptr<Interface> policy_;
 };
@@ -69,6 +86,8 @@ class erased_value {
 struct erased_processor : erased_policy {
   [[nodiscard]] virtual std::unique_ptr<erased_processor> clone() const = 0;
   virtual void apply(candidates& row, const step_context& context) = 0;
+  virtual void apply_for_argmax(candidates& row, const step_context& context) = 0;
+  [[nodiscard]] virtual bool is_argmax_invariant() const = 0;
   virtual void list_steps(std::vector<chain_step>& steps) = 0;
 };
 
@@ -79,12 +98,17 @@ struct processor_holder final : erased<erased_processor, P> {
     return std::make_unique<processor_holder>(*this);
   }
   void apply(candidates& row, const step_context& context) override { this->policy(row, context); }
+  void apply_for_argmax(candidates& row, const step_context& context) override {
+    detail::apply_for_argmax(this->policy, row, context);
+  }
+  [[nodiscard]] bool is_argmax_invariant() const override { return decant::is_argmax_invariant(this->policy); }
   void list_steps(std::vector<chain_step>& steps) override { decant::list_steps(this->policy, steps); }
 };
 
 struct erased_sampler : erased_policy {
   [[nodiscard]] virtual std::unique_ptr<erased_sampler> clone() const = 0;
   virtual token_id sample(candidates& row, const step_context& context) = 0;
+  [[nodiscard]] virtual bool is_argmax() const = 0;
   [[nodiscard]] virtual bool has_law() const = 0;
   virtual void narrow(candidates& row, const step_context& context) = 0;
 };
@@ -96,6 +120,7 @@ struct sampler_holder final : erased<erased_sampler, S> {
     return std::make_unique<sampler_holder>(*this);
   }
   token_id sample(candidates& row, const step_context& context) override { return this->policy(row, context); }
+  [[nodiscard]] bool is_argmax() const override { return takes_argmax(this->policy); }
   [[nodiscard]] bool has_law() const override { return decant::has_law(this->policy); }
   void narrow([[maybe_unused]] candidates& row, [[maybe_unused]] const step_context& context) override {
     if constexpr (LawSampler<S>) {
@@ -119,6 +144,8 @@ class any_processor : public detail::erased_value<detail::erased_processor> {
       : erased_value(std::make_unique<detail::processor_holder<std::remove_cvref_t<P>>>(std::forward<P>(processor))) {}
 
   void operator()(candidates& row, const step_context& context) { policy_->apply(row, context); }
+  void apply_for_argmax(candidates& row, const step_context& context) { policy_->apply_for_argmax(row, context); }
+  [[nodiscard]] bool is_argmax_invariant() const { return policy_->is_argmax_invariant(); }
   void list_steps(std::vector<chain_step>& steps) { policy_->list_steps(steps); }
 };
 
@@ -133,6 +160,7 @@ class any_sampler : public detail::erased_value<detail::erased_sampler> {
       : erased_value(std::make_unique<detail::sampler_holder<std::remove_cvref_t<S>>>(std::forward<S>(sampler))) {}
 
   token_id operator()(candidates& row, const step_context& context) { return policy_->sample(row, context); }
+  [[nodiscard]] bool is_argmax() const { return policy_->is_argmax(); }
   [[nodiscard]] bool has_law() const { return policy_->has_law(); }
   void narrow(candidates& row, const step_context& context) { policy_->narrow(row, context); }
 };
@@ -155,6 +183,14 @@ class dynamic_chain {
     for (auto& processor : processors_) processor(row, context);
   }
 
+  /// The steps up to the last one that can change which token is the largest.
+  void apply_for_argmax(candidates& row, const step_context& context) {
+    std::size_t needed = processors_.size();
+    while (needed > 0 && processors_[needed - 1].is_argmax_invariant()) --needed;
+    for (std::size_t i = 0; i + 1 < needed; ++i) processors_[i](row, context);
+    if (needed > 0) processors_[needed - 1].apply_for_argmax(row, context);
+  }
+
   /// The steps that are not off, in order.
   [[nodiscard]] std::string describe() const {
     std::string text;
@@ -167,6 +203,13 @@ class dynamic_chain {
   [[nodiscard]] bool off() const {
     for (const auto& processor : processors_) {
       if (!processor.off()) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool is_argmax_invariant() const {
+    for (const auto& processor : processors_) {
+      if (!processor.is_argmax_invariant()) return false;
     }
     return true;
   }

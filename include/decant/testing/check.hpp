@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <decant/chain/any.hpp>
 #include <decant/chain/decoder.hpp>
 #include <decant/chain/steps.hpp>
 #include <decant/core/candidates.hpp>
@@ -148,11 +149,12 @@ inline std::vector<check_row> bad_rows(std::size_t min_vocabulary) {
   return rows;
 }
 
-/// Runs a policy on rows, in the ways in which the checks need it.
+/// Runs a policy on rows, in the ways in which the checks need it. P is any_processor or any_sampler: the checks are
+/// compiled once, not once a policy.
 template <class P>
 class policy_runner {
  public:
-  static constexpr bool samples = Sampler<P>;
+  static constexpr bool samples = std::same_as<P, any_sampler>;
 
   /// Some text before the token: it repeats itself, so that penalties and n-grams find something.
   static std::vector<token_id> history_for(std::size_t vocabulary) {
@@ -171,12 +173,8 @@ class policy_runner {
   static bool has_law([[maybe_unused]] const P& policy) {
     if constexpr (!samples) {
       return true;
-    } else if constexpr (requires {
-                           { policy.has_law() } -> std::convertible_to<bool>;
-                         }) {
-      return policy.has_law();
     } else {
-      return LawSampler<P>;
+      return policy.has_law();
     }
   }
 
@@ -184,7 +182,7 @@ class policy_runner {
   static void shape(P& policy, candidates& row, const step_context& where) {
     if constexpr (!samples) {
       policy(row, where);
-    } else if constexpr (LawSampler<P>) {
+    } else {
       policy.narrow(row, where);
     }
   }
@@ -233,13 +231,28 @@ class policy_runner {
   }
 };
 
+/// Whether two policies whose type is forgotten compare equal as what they are.
+template <class Erased>
+using same_policy = bool(const Erased&, const Erased&);
+
+/// That function for policies of type P; null if they cannot be compared.
+template <class P, class Erased>
+constexpr same_policy<Erased>* same_policy_of() {
+  if constexpr (std::equality_comparable<P>) {
+    return [](const Erased& a, const Erased& b) { return *a.template as<P>() == *b.template as<P>(); };
+  } else {
+    return nullptr;
+  }
+}
+
 /// The checks that samplers and processors share, and then those of each.
 template <class P>
 class policy_check {
   using run = policy_runner<P>;
 
  public:
-  policy_check(const P& policy, const check_options& options) : policy_(policy), options_(options) {}
+  policy_check(P policy, const check_options& options, same_policy<P>* same)
+      : policy_(std::move(policy)), options_(options), same_(same) {}
 
   check_report operator()() {
     std::vector<check_row> rows = good_rows();
@@ -359,13 +372,15 @@ class policy_check {
     }
 #if DECANT_EXCEPTIONS
     struct interruption {};
+    bool interrupted = false;
     try {
       const decant::detail::bound_row bound(row_, std::span<float>(edited));
       static_cast<void>(apply(row_, past, draw_stream(seed(0))));
       throw interruption{};
     } catch (const interruption&) {
+      interrupted = true;
     }
-    if (!same_bits(edited, row.logits)) {
+    if (!interrupted || !same_bits(edited, row.logits)) {
       report_.fail("restore", place(row), "a mutable row was not restored after an exception");
     }
 #endif
@@ -628,40 +643,38 @@ class policy_check {
 
   /// accept, then rollback, is an exact identity, whatever was accepted; a copy is a fork.
   void check_state() {
-    if constexpr (Stateful<P>) {
-      if (!keeps_state(policy_)) return;
-      const auto record = [](std::size_t i) {
-        const double x = static_cast<double>(i);
-        return step_record{-0.3 - 1.7 * x, -0.1 - 1.1 * x};
-      };
-      constexpr token_id accepted[] = {3, 0, 11, 3, 3, 7};
-      const auto accept_all = [&](P& policy, std::size_t from, std::size_t to) {
-        for (std::size_t i = from; i < to; ++i) policy.accept(accepted[i], record(i));
-      };
-      for (std::size_t before = 0; before <= 3; ++before) {
-        P base = policy_;
-        accept_all(base, 0, before);
-        const auto expected = behaviour(base);
-        for (std::size_t count = 1; before + count <= 6; ++count) {
-          P tried = base;
-          accept_all(tried, before, before + count);
-          tried.rollback(count);
-          if (!alike(tried, base, expected)) {
-            report_.fail("rollback", "",
-                         "after " + std::to_string(before) + " accepted tokens, " + std::to_string(count) +
-                             " more and rollback(" + std::to_string(count) + ") is not the identity");
-          }
+    if (!keeps_state(policy_)) return;
+    const auto record = [](std::size_t i) {
+      const double x = static_cast<double>(i);
+      return step_record{-0.3 - 1.7 * x, -0.1 - 1.1 * x};
+    };
+    constexpr token_id accepted[] = {3, 0, 11, 3, 3, 7};
+    const auto accept_all = [&](P& policy, std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i) policy.accept(accepted[i], record(i));
+    };
+    for (std::size_t before = 0; before <= 3; ++before) {
+      P base = policy_;
+      accept_all(base, 0, before);
+      const auto expected = behaviour(base);
+      for (std::size_t count = 1; before + count <= 6; ++count) {
+        P tried = base;
+        accept_all(tried, before, before + count);
+        tried.rollback(count);
+        if (!alike(tried, base, expected)) {
+          report_.fail("rollback", "",
+                       "after " + std::to_string(before) + " accepted tokens, " + std::to_string(count) +
+                           " more and rollback(" + std::to_string(count) + ") is not the identity");
         }
-        P fork = base;
-        accept_all(fork, before, 6);
-        if (behaviour(base) != expected) report_.fail("copy", "", "accepting in a copy changes the original");
-        P fresh = policy_;
-        fresh.reset();
-        base.reset();
-        if (!alike(base, fresh, behaviour(fresh))) {
-          report_.fail("reset", "",
-                       "after " + std::to_string(before) + " accepted tokens, reset does not undo all of them");
-        }
+      }
+      P fork = base;
+      accept_all(fork, before, 6);
+      if (behaviour(base) != expected) report_.fail("copy", "", "accepting in a copy changes the original");
+      P fresh = policy_;
+      fresh.reset();
+      base.reset();
+      if (!alike(base, fresh, behaviour(fresh))) {
+        report_.fail("reset", "",
+                     "after " + std::to_string(before) + " accepted tokens, reset does not undo all of them");
       }
     }
   }
@@ -685,10 +698,7 @@ class policy_check {
   }
 
   bool alike(const P& a, const P& b, const std::vector<double>& behaviour_of_b) const {
-    if constexpr (std::equality_comparable<P>) {
-      if (!(a == b)) return false;
-    }
-    return behaviour(a) == behaviour_of_b;
+    return (same_ == nullptr || same_(a, b)) && behaviour(a) == behaviour_of_b;
   }
 
   static std::string tokens(const std::string& what, token_id a, token_id b) {
@@ -697,6 +707,7 @@ class policy_check {
 
   P policy_;
   const check_options& options_;
+  same_policy<P>* same_;
   check_report report_;
   candidates row_;
 };
@@ -716,7 +727,7 @@ class policy_check {
 template <Sampler S>
   requires std::copy_constructible<S>
 [[nodiscard]] check_report check_sampler(const S& sampler, const check_options& options = {}) {
-  return detail::policy_check<S>(sampler, options)();
+  return detail::policy_check<any_sampler>(sampler, options, detail::same_policy_of<S, any_sampler>())();
 }
 
 /// Tests a processor, a lambda included. As check_sampler, where tokens are drawn plainly from what it leaves; and
@@ -725,7 +736,7 @@ template <Sampler S>
 template <LogitsProcessor P>
   requires std::copy_constructible<P>
 [[nodiscard]] check_report check_processor(const P& processor, const check_options& options = {}) {
-  return detail::policy_check<P>(processor, options)();
+  return detail::policy_check<any_processor>(processor, options, detail::same_policy_of<P, any_processor>())();
 }
 
 }  // namespace decant::testing
