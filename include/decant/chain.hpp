@@ -6,4 +6,6 @@
 #include <decant/chain/compose.hpp>
 #include <decant/chain/decoder.hpp>
 #include <decant/chain/explain.hpp>
+#include <decant/chain/hf_validate.hpp>
+#include <decant/chain/log_probs.hpp>
 #include <decant/chain/steps.hpp>

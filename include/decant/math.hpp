@@ -3,7 +3,10 @@
 
 #include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
+#include <decant/math/keyed_permutation.hpp>
+#include <decant/math/mt19937.hpp>
 #include <decant/math/philox.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/splitmix64.hpp>
 #include <decant/math/strict.hpp>
 #include <decant/math/sum_tree.hpp>

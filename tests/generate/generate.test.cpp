@@ -461,4 +461,41 @@ TEST_CASE("golden tokens", "[generate][golden]") {
         ids{27, 30, 32, 41, 13, 31, 13, 29, 43, 27, 0, 22});
 }
 
+// ---- log-probabilities
+
+TEST_CASE("log-probabilities come with every token, and change none", "[generate]") {
+  auto model = scrambled_model();
+  const auto decoder = decant::frequency_penalty(0.3) | top_k(4) | decant::temperature(1.5) | decant::multinomial{};
+  const ids prompt{3, 1};
+  const generation plain = generate(model, prompt, decoder, {.max_new_tokens = 30, .seed = 8});
+  CHECK(plain.log_probs.empty());
+  for (const auto mode : {decant::log_prob_mode::raw_log_probs, decant::log_prob_mode::processed_log_probs}) {
+    std::vector<decant::token_log_probs> seen;
+    generate_options options{.max_new_tokens = 30, .log_probs = decant::log_prob_options{3, mode}, .seed = 8};
+    options.on_token = [&](const token_event& event) {
+      REQUIRE(event.log_probs != nullptr);
+      seen.push_back(*event.log_probs);
+    };
+    const generation asked = generate(model, prompt, decoder, options);
+    CHECK(asked.tokens == plain.tokens);
+    CHECK(asked.log_probs == seen);
+    REQUIRE(asked.log_probs.size() == asked.tokens.size());
+    ids so_far = prompt;
+    for (std::size_t i = 0; i < asked.tokens.size(); ++i) {
+      CHECK(asked.log_probs[i].chosen.id == asked.tokens[i]);
+      CHECK(asked.log_probs[i].top.size() == 3);
+      if (mode == decant::log_prob_mode::raw_log_probs) {
+        const std::vector<float> row = scrambled_row(so_far, 20);
+        double sum = 0;
+        for (const float z : row) sum += std::exp(static_cast<double>(z));
+        const double expected = static_cast<double>(row[static_cast<std::size_t>(asked.tokens[i])]) - std::log(sum);
+        CHECK(asked.log_probs[i].chosen.value == Approx(expected).epsilon(1e-9));
+      } else {
+        CHECK(asked.log_probs[i].chosen.rank <= 4);
+      }
+      so_far.push_back(asked.tokens[i]);
+    }
+  }
+}
+
 }  // namespace generate_test

@@ -35,6 +35,21 @@ class chain {
     std::apply([&](auto&... processor) { (processor(row, context), ...); }, processors_);
   }
 
+  /// The steps up to the last one that can change which token is the largest.
+  void apply_for_argmax(candidates& row, const step_context& context) {
+    std::apply(
+        [&](auto&... processor) {
+          std::size_t count = 0, needed = 0;
+          ((++count, needed = decant::is_argmax_invariant(processor) ? needed : count), ...);
+          count = 0;
+          ((++count < needed  ? processor(row, context)
+            : count == needed ? detail::apply_for_argmax(processor, row, context)
+                              : void()),
+           ...);
+        },
+        processors_);
+  }
+
   /// The steps that are not off, in order: "top_k(40) | top_p(0.95)".
   [[nodiscard]] std::string describe() const {
     std::string text;
@@ -46,6 +61,12 @@ class chain {
   /// Whether every step is off.
   [[nodiscard]] bool off() const {
     return std::apply([](const auto&... processor) { return (is_off(processor) && ...); }, processors_);
+  }
+
+  static constexpr bool argmax_invariant = (argmax_invariant_v<Processors> && ...);
+  [[nodiscard]] bool is_argmax_invariant() const {
+    return std::apply([](const auto&... processor) { return (decant::is_argmax_invariant(processor) && ...); },
+                      processors_);
   }
 
   void list_steps(std::vector<chain_step>& steps) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <decant/chain/explain.hpp>
+#include <decant/chain/log_probs.hpp>
 #include <decant/chain/steps.hpp>
 #include <decant/core/candidates.hpp>
 #include <decant/core/concepts.hpp>
@@ -73,17 +74,28 @@ class decoder {
   /// The same with the error as a value.
   template <class Row>
   [[nodiscard]] step_outcome try_step(Row&& logits, const step_context& context) {
-    const detail::bound_row bound(row(), logits);
-    processor_(row(), context);
-    if (!keeps_state()) {
-      return checked(sampler_(row(), context));
+    const decision decided = decide(logits, context);
+    if (decided.outcome.token != no_token) accept(decided.outcome.token, decided.record);
+    return decided.outcome;
+  }
+
+  /// The same, and says what was asked for about the token; `report` is empty if there is none. Draws what it would
+  /// draw without being asked. One more look at the row, for processed numbers one more run of the processors.
+  template <class Row>
+  [[nodiscard]] step_outcome try_step(Row&& logits, const step_context& context, const log_prob_options& options,
+                                      token_log_probs& report) {
+    const decision decided = decide(logits, context);
+    if (decided.outcome.token == no_token) {
+      report = {};
+      return decided.outcome;
     }
-    if (row().status() != row_status::ok) return {no_token, row().status()};
-    row().probabilities(workspace_.before);
-    const token_id token = sampler_(row(), context);
-    if (token == no_token) return checked(token);
-    accept(token, {workspace_.before.log_probability(token), row().log_probability(token)});
-    return {token, row_status::ok};
+    {
+      const detail::bound_row bound(row(), logits);
+      if (!options.raw()) processor_(row(), context);
+      log_probs_of(row(), decided.outcome.token, options, report);
+    }
+    accept(decided.outcome.token, decided.record);
+    return decided.outcome;
   }
 
   /// The law that `step` would draw from, as a value; empty on a bad row. Accepts nothing.
@@ -155,7 +167,32 @@ class decoder {
   [[nodiscard]] const S& sampler() const { return sampler_; }
 
  private:
+  struct decision {
+    step_outcome outcome;
+    step_record record;
+  };
+
   [[nodiscard]] candidates& row() { return workspace_.row; }
+
+  /// Everything up to the token. A record is made for those who keep state.
+  template <class Row>
+  decision decide(Row&& logits, const step_context& context) {
+    const detail::bound_row bound(row(), logits);
+    if (!keeps_state()) {
+      if (takes_argmax(sampler_)) {
+        detail::apply_for_argmax(processor_, row(), context);
+      } else {
+        processor_(row(), context);
+      }
+      return {checked(sampler_(row(), context)), {}};
+    }
+    processor_(row(), context);
+    if (row().status() != row_status::ok) return {{no_token, row().status()}, {}};
+    row().probabilities(workspace_.before);
+    const token_id token = sampler_(row(), context);
+    if (token == no_token) return {checked(token), {}};
+    return {{token, row_status::ok}, {workspace_.before.log_probability(token), row().log_probability(token)}};
+  }
 
   /// A token and the row's status; a sampler of the user's that answers a bad row with a token is not believed.
   [[nodiscard]] step_outcome checked(token_id token) {

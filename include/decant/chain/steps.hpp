@@ -57,7 +57,48 @@ bool has_law(const S& sampler) {
   }
 }
 
+/// Whether a type of processor never changes which token has the largest logit (the lowest id among equals), whatever
+/// the row, the text and its own parameters. It says so by `static constexpr bool argmax_invariant = true`.
+template <class P>
+inline constexpr bool argmax_invariant_v = requires { requires P::argmax_invariant; };
+
+/// The same of one processor: one at its off value changes nothing; one put together at run time is asked.
+template <LogitsProcessor P>
+bool is_argmax_invariant(const P& processor) {
+  if constexpr (requires {
+                  { processor.is_argmax_invariant() } -> std::convertible_to<bool>;
+                }) {
+    return processor.is_argmax_invariant();
+  } else {
+    return argmax_invariant_v<P> || is_off(processor);
+  }
+}
+
+/// Whether a sampler only ever takes the token of the largest logit, so that argmax-invariant steps before it can be
+/// left out. It says so by `static constexpr bool takes_argmax = true`; one put together at run time is asked.
+template <Sampler S>
+bool takes_argmax(const S& sampler) {
+  if constexpr (requires {
+                  { sampler.is_argmax() } -> std::convertible_to<bool>;
+                }) {
+    return sampler.is_argmax();
+  } else {
+    return requires { requires S::takes_argmax; };
+  }
+}
+
 namespace detail {
+
+/// Does to a row what a processor does, as far as it decides the argmax: steps at the end that cannot change it are
+/// left out. (Further in front they cannot be: a temperature decides what a bias after it does.)
+template <LogitsProcessor P>
+void apply_for_argmax(P& processor, candidates& row, const step_context& context) {
+  if constexpr (requires { processor.apply_for_argmax(row, context); }) {
+    processor.apply_for_argmax(row, context);
+  } else if (!is_argmax_invariant(processor)) {
+    processor(row, context);
+  }
+}
 
 /// accept, rollback and reset for a policy that may or may not have state.
 template <class P>
@@ -94,6 +135,7 @@ class named {
 
   [[nodiscard]] std::string describe() const { return name_; }
   [[nodiscard]] bool off() const { return is_off(processor_); }
+  [[nodiscard]] bool is_argmax_invariant() const { return decant::is_argmax_invariant(processor_); }
 
   void accept(token_id token, const step_record& record)
     requires Stateful<P>

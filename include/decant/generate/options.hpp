@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <decant/chain/log_probs.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/token.hpp>
 #include <decant/generate/stopping.hpp>
@@ -24,6 +25,7 @@ struct token_event {
   std::string_view text{};  ///< what can be shown now: whole characters, no part of a stop string; until the next event
   std::size_t index = 0;    ///< its place in the output, from 0
   finish_reason finish = finish_reason::none;  ///< set on the last event
+  const token_log_probs* log_probs = nullptr;  ///< if they were asked for; until the next event
 };
 
 /// What is called with each event: a function that returns void, or bool, where false cancels the generation.
@@ -58,6 +60,8 @@ struct generate_options {
   std::vector<std::string> stop_strings{};  ///< need `bytes`; the text ends before the one that is reached
   any_criterion stop{};                     ///< anything else that ends the run; stop_any and stop_all compose
 
+  std::optional<log_prob_options> log_probs{};  ///< what to report of every token; absent: nothing
+
   std::function<std::string_view(token_id)> bytes{};  ///< what tokens stand for; must outlive the call. Empty: no text
   token_callback on_token{};                          ///< called with every event, in order
 
@@ -69,8 +73,9 @@ struct generate_options {
 
 /// What a generation came to.
 struct generation {
-  std::vector<token_id> tokens;  ///< the output: exactly what was drawn, a stop token included
-  std::string text;              ///< its text, if `bytes` was given
+  std::vector<token_id> tokens;            ///< the output: exactly what was drawn, a stop token included
+  std::string text;                        ///< its text, if `bytes` was given
+  std::vector<token_log_probs> log_probs;  ///< one a token, if they were asked for
 
   finish_reason finish = finish_reason::none;
   token_id stop_token = no_token;          ///< which stop token, for finish_reason::stop_token

@@ -70,7 +70,11 @@ class token_stream {
     result_.finish = finish_after(outcome.token);
     if (result_.finish != finish_reason::none && text_) text_->flush(shown_);
     result_.text += shown_;
-    event_ = {outcome.token, shown_, result_.tokens.size() - 1, result_.finish};
+    event_ = {outcome.token, shown_, result_.tokens.size() - 1, result_.finish, nullptr};
+    if (options_.log_probs) {
+      result_.log_probs.push_back(report_);
+      event_.log_probs = &report_;
+    }
     if (!options_.on_token(event_) && result_.finish == finish_reason::none) {
       cancel();
       event_.finish = result_.finish;
@@ -138,9 +142,20 @@ class token_stream {
     // Engines pad rows; what lies past the vocabulary is no token.
     if (const std::size_t size = model_->vocabulary_size(); size > 0 && size < row.size()) row = row.first(size);
     const auto decoding = clock::now();
-    const step_outcome outcome = decoder_.try_step(row, context());
+    const step_outcome outcome = step(row);
     result_.decode_seconds += seconds_since(decoding);
     return outcome;
+  }
+
+  template <class Row>
+  step_outcome step(Row row) {
+    if (!options_.log_probs) return decoder_.try_step(row, context());
+    if constexpr (requires { decoder_.try_step(row, context(), *options_.log_probs, report_); }) {
+      return decoder_.try_step(row, context(), *options_.log_probs, report_);
+    } else {
+      DECANT_ASSERT(false, "this decoder cannot report log-probabilities");
+      return {};
+    }
   }
 
   [[nodiscard]] finish_reason limit_reached() const {
@@ -178,6 +193,7 @@ class token_stream {
   draw_stream draws_;
   std::optional<detokenizer<std::function<std::string_view(token_id)>>> text_;
   std::string shown_;
+  token_log_probs report_;
   token_event event_;
   generation result_;
 };

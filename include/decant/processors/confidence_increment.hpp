@@ -34,6 +34,7 @@ enum class increment_rule : std::uint8_t {
 class confidence_increment : public made_or_error<confidence_increment> {
  public:
   static constexpr std::string_view name = "confidence_increment";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least the largest `min_keep` tokens (at least one).
   explicit confidence_increment(double epsilon, std::size_t min_keep = 1, increment_rule rule = increment_rule::prefix)

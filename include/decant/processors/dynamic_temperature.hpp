@@ -23,6 +23,7 @@ namespace decant {
 class dynamic_temperature : public made_or_error<dynamic_temperature> {
  public:
   static constexpr std::string_view name = "dynamic_temperature";
+  static constexpr bool argmax_invariant = true;
 
   explicit dynamic_temperature(double low, double high, double exponent = 1)
       : low_(low), high_(high), exponent_(exponent) {

@@ -23,6 +23,7 @@ namespace decant {
 class edt : public made_or_error<edt> {
  public:
   static constexpr std::string_view name = "edt";
+  static constexpr bool argmax_invariant = true;
 
   explicit edt(double t0, double theta, double base = 0.8) : t0_(t0), theta_(theta), base_(base) {
     detail::raise_if(validate(t0, theta, base));

@@ -25,6 +25,7 @@ namespace decant {
 class epsilon_cutoff : public made_or_error<epsilon_cutoff> {
  public:
   static constexpr std::string_view name = "epsilon_cutoff";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit epsilon_cutoff(double epsilon, std::size_t min_keep = 1, ties at_border = ties::lower_id)

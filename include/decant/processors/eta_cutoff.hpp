@@ -27,6 +27,7 @@ namespace decant {
 class eta_cutoff : public made_or_error<eta_cutoff> {
  public:
   static constexpr std::string_view name = "eta_cutoff";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit eta_cutoff(double epsilon, std::size_t min_keep = 1, ties at_border = ties::lower_id)

@@ -22,6 +22,7 @@ namespace decant {
 class p_less_norm : public made_or_error<p_less_norm> {
  public:
   static constexpr std::string_view name = "p_less_norm";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit p_less_norm(std::size_t min_keep = 1) : min_keep_(min_keep) {}

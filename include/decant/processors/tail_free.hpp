@@ -26,6 +26,7 @@ namespace decant {
 class tail_free : public made_or_error<tail_free> {
  public:
   static constexpr std::string_view name = "tail_free";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit tail_free(double z, std::size_t min_keep = 1) : z_(z), min_keep_(min_keep) { detail::raise_if(validate(z)); }

@@ -20,6 +20,7 @@ namespace decant {
 class temperature : public made_or_error<temperature> {
  public:
   static constexpr std::string_view name = "temperature";
+  static constexpr bool argmax_invariant = true;
 
   explicit temperature(double t) : t_(t) { detail::raise_if(validate(t)); }
 

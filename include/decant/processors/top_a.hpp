@@ -22,6 +22,7 @@ namespace decant {
 class top_a : public made_or_error<top_a> {
  public:
   static constexpr std::string_view name = "top_a";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit top_a(double a, std::size_t min_keep = 1) : a_(a), min_keep_(min_keep) { detail::raise_if(validate(a)); }

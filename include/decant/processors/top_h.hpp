@@ -30,6 +30,7 @@ enum class top_h_rule : std::uint8_t {
 class top_h : public made_or_error<top_h> {
  public:
   static constexpr std::string_view name = "top_h";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit top_h(double alpha, std::size_t min_keep = 1, top_h_rule rule = top_h_rule::paper)

@@ -30,6 +30,7 @@ enum class deviation : std::uint8_t {
 class top_n_sigma : public made_or_error<top_n_sigma> {
  public:
   static constexpr std::string_view name = "top_n_sigma";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit top_n_sigma(double n, std::size_t min_keep = 1, deviation kind = deviation::population)

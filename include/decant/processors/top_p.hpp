@@ -22,6 +22,7 @@ namespace decant {
 class top_p : public made_or_error<top_p> {
  public:
   static constexpr std::string_view name = "top_p";
+  static constexpr bool argmax_invariant = true;
 
   /// Keeps at least `min_keep` tokens (at least one).
   explicit top_p(double p, std::size_t min_keep = 1) : p_(p), min_keep_(min_keep) { detail::raise_if(validate(p)); }

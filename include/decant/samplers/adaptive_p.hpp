@@ -84,6 +84,16 @@ class adaptive_p : public made_or_error<adaptive_p> {
 
   void reset() { rollback(trail_.size()); }
 
+  /// Takes over the running mean and its past from an adaptive_p with other parameters: a change in mid-stream. A reset
+  /// leads to this one's own start.
+  void continue_from(const adaptive_p& other) {
+    if (off() || other.trail_.empty()) return;
+    const running_mean start = trail_.empty() ? mean_ : trail_.front();
+    mean_ = other.mean_;
+    trail_ = other.trail_;
+    trail_.front() = start;
+  }
+
   [[nodiscard]] bool off() const { return target_ < 0; }
   [[nodiscard]] bool keeps_state() const { return !off(); }
   [[nodiscard]] std::string describe() const { return detail::call_text(name, {target_, decay_}); }

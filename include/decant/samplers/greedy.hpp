@@ -14,6 +14,8 @@ namespace decant {
 /// sequence: that is search.
 class greedy {
  public:
+  static constexpr bool takes_argmax = true;
+
   token_id operator()(candidates& row, const step_context& context) const {
     narrow(row, context);
     return row.argmax();

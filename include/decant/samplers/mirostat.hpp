@@ -58,6 +58,15 @@ class mirostat_state {
 
   void reset() { rollback(trail_.size()); }
 
+  /// Goes on where another loop stands; a reset leads to this one's own start.
+  void continue_from(const mirostat_state& other) {
+    if (other.trail_.empty()) return;
+    const double start = trail_.empty() ? mu_ : trail_.front();
+    mu_ = other.mu_;
+    trail_ = other.trail_;
+    trail_.front() = start;
+  }
+
   [[nodiscard]] std::string describe(std::string_view name) const {
     std::string text = call_text(name, {tau_, eta_});
     if (observed_ == mirostat_surprise::llama_cpp) text.insert(text.size() - 1, ", llama_cpp");
@@ -121,6 +130,9 @@ class mirostat : public made_or_error<mirostat> {
   void accept(token_id, const step_record& record) { state_.accept(record); }
   void rollback(std::size_t count) { state_.rollback(count); }
   void reset() { state_.reset(); }
+
+  /// Takes over mu and its past from a mirostat with other parameters: a change in mid-stream.
+  void continue_from(const mirostat& other) { state_.continue_from(other.state_); }
 
   [[nodiscard]] std::string describe() const { return state_.describe(name); }
 

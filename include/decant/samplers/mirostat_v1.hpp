@@ -93,6 +93,9 @@ class mirostat_v1 : public made_or_error<mirostat_v1> {
   void rollback(std::size_t count) { state_.rollback(count); }
   void reset() { state_.reset(); }
 
+  /// Takes over mu and its past from a mirostat_v1 with other parameters: a change in mid-stream.
+  void continue_from(const mirostat_v1& other) { state_.continue_from(other.state_); }
+
   [[nodiscard]] std::string describe() const { return state_.describe(name); }
 
   friend bool operator==(const mirostat_v1& a, const mirostat_v1& b) { return a.state_ == b.state_ && a.m_ == b.m_; }
