@@ -68,9 +68,8 @@ struct detection_options {
   std::iota(places.begin(), places.end(), first);
   if (count_repeats) return places;
   const auto ngram = [&](std::size_t place) { return text.subspan(place - width, width + 1); };
-  std::ranges::stable_sort(places, [&](std::size_t a, std::size_t b) {
-    return std::ranges::lexicographical_compare(ngram(a), ngram(b));
-  });
+  std::ranges::stable_sort(
+      places, [&](std::size_t a, std::size_t b) { return std::ranges::lexicographical_compare(ngram(a), ngram(b)); });
   const auto repeats =
       std::ranges::unique(places, [&](std::size_t a, std::size_t b) { return std::ranges::equal(ngram(a), ngram(b)); });
   places.erase(repeats.begin(), repeats.end());
