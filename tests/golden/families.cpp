@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#include "golden/family.hpp"
+
+#include "golden/later_stages.hpp"
+#include "golden/processors.hpp"
+#include "golden/stop_strings.hpp"
+#include "golden/validation.hpp"
+
+namespace golden {
+
+const std::vector<family>& families() {
+  static const std::vector<family> all = [] {
+    std::vector<family> list{validation_family(), processor_family(), pipeline_family(), stop_string_family()};
+    for (family& later : later_families()) list.push_back(std::move(later));
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace golden

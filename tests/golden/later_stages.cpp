@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#include "golden/later_stages.hpp"
+
+namespace golden {
+
+std::vector<family> later_families() {
+  return {
+      {.name = "diverse beam search", .fields = {"num_beams", "num_beam_groups"}},
+      {.name = "beam search", .fields = {"num_beams"}},
+      {.name = "contrastive search", .fields = {"context_hidden", "next_hidden"}},
+      {.name = "phrase constraints", .fields = {"phrases", "sequence"}},
+      {.name = "speculative sampling", .fields = {"target_probs", "draft_probs"}},
+      {.name = "speculative marginal", .fields = {"p", "q"}},
+      {.name = "assisted greedy", .fields = {"target_argmax", "draft_tokens"}},
+      {.name = "prompt lookup", .fields = {"num_output_tokens", "max_matching_ngram_size"}},
+      {.name = "DoLa", .fields = {"premature_logits", "final_logits"}},
+      {.name = "diversity penalty", .fields = {"processor"}, .processors = {"diversity_penalty"}},
+      {.name = "classifier-free guidance",
+       .fields = {"processor"},
+       .processors = {"classifier_free_guidance_raw", "classifier_free_guidance_logprob"}},
+      {.name = "KGW watermark", .fields = {"processor"}, .processors = {"watermark_kgw"}},
+      {.name = "SynthID watermark", .fields = {"sampling_table_first64", "steps"}},
+  };
+}
+
+}  // namespace golden
