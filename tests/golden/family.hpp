@@ -34,7 +34,8 @@ struct family {
                                       [&](const std::string& field) { return golden_case.contains(field); });
     if (!complete || processors.empty()) return complete;
     const json named = golden_case.value("processor", json());
-    return named.is_string() && std::find(processors.begin(), processors.end(), named) != processors.end();
+    return named.is_string() &&
+           std::find(processors.begin(), processors.end(), named.get<std::string>()) != processors.end();
   }
 };
 
