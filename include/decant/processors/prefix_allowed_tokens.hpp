@@ -16,8 +16,9 @@ template <class F>
 concept AllowedTokens =
     requires(F& function, const step_context& context) { std::span<const token_id>(function(context)); };
 
-/// Keeps only the tokens that a function of the context allows: prefix_allowed_tokens([](const step_context&) {...}).
+/// Keeps only the tokens that a function of the context allows.
 ///
+/// `prefix_allowed_tokens([](const step_context& context) { return ids; })`.
 /// Effect: their logits stay as they are, so one that is gone stays gone; if nothing is allowed, or all of it is gone,
 /// the row is empty. The function sees values only and must give the same ids for the same context, or speculation and
 /// replay go wrong. It may return a vector, or a span of ids that it keeps. O(ids + n / 64) and the function.

@@ -16,6 +16,7 @@ namespace decant {
 /// where the zero is (repetition_penalty), and for reading logits as log-probabilities. One pass; the logits are not
 /// touched.
 /// No off value, no errors.
+/// Reference: Hugging Face transformers, "renormalize_logits".
 class renormalise : public made_or_error<renormalise> {
  public:
   static constexpr std::string_view name = "renormalise";

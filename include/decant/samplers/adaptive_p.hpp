@@ -26,7 +26,7 @@ namespace decant {
 /// decay W, N <- 1 + decay N. Copying forks the state. Put a min_p before it, which cuts off the tail that it would
 /// raise; nothing can follow it.
 /// Two exponentials a token; accept remembers two numbers a token, for rollback.
-/// Off: target < 0, a plain draw that keeps no state. decay is clamped to [0, 0.99]. Errors: parameter_error for a
+/// Off: target < 0, a plain draw that keeps no state. The decay is clamped to [0, 0.99]. Errors: parameter_error for a
 /// target that is NaN or above 1, and for a decay that is NaN; rolling back more than was accepted is misuse; no_token
 /// on a bad row.
 /// Reference: llama.cpp, pull request 17927, 2025.

@@ -12,6 +12,7 @@ namespace decant {
 ///
 /// No off value, no errors; no_token on a bad row. Choosing the best token at each step does not find the most probable
 /// sequence: that is search.
+/// Reference: folklore.
 class greedy {
  public:
   static constexpr bool takes_argmax = true;

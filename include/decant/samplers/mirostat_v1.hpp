@@ -56,7 +56,8 @@ inline double mirostat_count(double s, double mu, double n) {
 /// state but accept's memory for rollback.
 /// No off value. Errors: parameter_error for tau or eta that is NaN, negative or above 10^6, and for m < 2; rolling
 /// back more than was accepted is misuse; no_token on a bad row.
-/// Reference: Basu, Ramachandran, Keskar, Varshney, ICLR 2021, arXiv 2007.14966.
+/// Reference: Basu, Ramachandran, Keskar, Varshney, "Mirostat: a neural text decoding algorithm that directly controls
+/// perplexity", ICLR 2021, arXiv 2007.14966.
 class mirostat_v1 : public made_or_error<mirostat_v1> {
  public:
   static constexpr std::string_view name = "mirostat_v1";
