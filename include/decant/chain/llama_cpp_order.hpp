@@ -40,7 +40,7 @@ class llama_cpp_order {
  public:
   using stage = llama_cpp_stage;
 
-  llama_cpp_order() = default;
+  llama_cpp_order() : stages_(usual.begin(), usual.end()) {}
   explicit llama_cpp_order(std::vector<stage> stages) : stages_(std::move(stages)) {}
 
   /// Reads names with semicolons between them.
@@ -99,6 +99,9 @@ class llama_cpp_order {
     stage means;
   };
 
+  static constexpr std::array<stage, 9> usual{stage::penalties, stage::dry,   stage::top_n_sigma,
+                                              stage::top_k,     stage::typ_p, stage::top_p,
+                                              stage::min_p,     stage::xtc,   stage::temperature};
   static constexpr std::string_view letters_of_stages = "edskypmxta";
   // First the name of each stage, in the order of the enumeration; then what else is read.
   static constexpr std::array<alias, 18> aliases{{
@@ -128,8 +131,7 @@ class llama_cpp_order {
             foreign ? what + " stands for infill, which decant does not have" : "unknown " + what};
   }
 
-  std::vector<stage> stages_{stage::penalties, stage::dry,   stage::top_n_sigma, stage::top_k,      stage::typ_p,
-                             stage::top_p,     stage::min_p, stage::xtc,         stage::temperature};
+  std::vector<stage> stages_;
 };
 
 }  // namespace decant

@@ -167,9 +167,9 @@ inline std::optional<parameter_fault> fault_of_policies(std::string_view peer, c
   check("dry_allowed_length", p.dry_allowed_length, not_negative);
   check("dry_sequence_breakers", p.dry_sequence_breakers,
         [](const auto& strings) { return sequence_breakers::validate(strings, {}); });
-  check_list("logit_bias", p.logit_bias, [](const auto* entries) { return logit_bias::validate(*entries); });
-  check_list("sequence_bias", p.sequence_bias, [](const auto* entries) { return sequence_bias::validate(*entries); });
-  check_list("bad_words", p.bad_words, [](const auto* entries) { return bad_words::validate(*entries); });
+  check_list("logit_bias", p.logit_bias, [](const auto& entries) { return logit_bias::validate(entries); });
+  check_list("sequence_bias", p.sequence_bias, [](const auto& entries) { return sequence_bias::validate(entries); });
+  check_list("bad_words", p.bad_words, [](const auto& entries) { return bad_words::validate(entries); });
   check("min_tokens", p.min_tokens, not_negative);
   check("min_length", p.min_length, not_negative);
   check("max_length", p.max_length, not_negative);
@@ -198,8 +198,8 @@ inline std::optional<parameter_fault> fault_of_policies(std::string_view peer, c
         !p.eos_token_ids.empty(), ends);
   needs("encoder_repetition_penalty", p.encoder_repetition_penalty.value_or(1) != 1,
         number(p.encoder_repetition_penalty), !p.encoder_tokens.empty(), source);
-  needs("encoder_no_repeat_ngram_size", at_work(p.encoder_no_repeat_ngram_size),
-        number(p.encoder_no_repeat_ngram_size), !p.encoder_tokens.empty(), source);
+  needs("encoder_no_repeat_ngram_size", at_work(p.encoder_no_repeat_ngram_size), number(p.encoder_no_repeat_ngram_size),
+        !p.encoder_tokens.empty(), source);
   needs("dry_sequence_breakers", p.dry_sequence_breakers && !p.dry_sequence_breakers->empty(),
         p.dry_sequence_breakers ? static_cast<double>(p.dry_sequence_breakers->size()) : 0, p.bytes.size() > 0,
         "needs bytes");

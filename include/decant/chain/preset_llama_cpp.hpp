@@ -16,6 +16,7 @@
 #include <decant/chain/sampling_params.hpp>
 #include <decant/chain/steps.hpp>
 #include <decant/processors/dry.hpp>
+#include <decant/processors/history.hpp>
 #include <decant/processors/suppress_tokens.hpp>
 #include <decant/processors/top_k.hpp>
 
@@ -32,43 +33,43 @@ namespace decant::presets {
 /// penalty_last_n = 0, dry_penalty_last_n = 0, dry_base < 1, adaptive_target < 0. Readings: temperature <= 0 is greedy
 /// at its place in the chain; min_p > 1, top_p <= 0, typical_p <= 0 keep one token; penalty_last_n = -1 sees all; the
 /// penalties see the prompt too. Ties go to the lower id.
-/// Errors: as preset; and where a parameter is at work whose stage is not in the order.
+/// Errors: as preset; and where a parameter is at work whose stage is not in the order, or which mirostat replaces.
 struct llama_cpp_rules {
   static constexpr std::string_view name = "llama_cpp";
 
   llama_cpp_order order{};
 
   [[nodiscard]] bool knows(std::string_view parameter) const {
-    static constexpr std::array<std::string_view, 32> known{"temperature",
-                                                            "dynamic_temperature_range",
-                                                            "dynamic_temperature_exponent",
-                                                            "top_k",
-                                                            "top_p",
-                                                            "min_p",
-                                                            "typical_p",
-                                                            "top_n_sigma",
-                                                            "xtc_probability",
-                                                            "xtc_threshold",
-                                                            "min_keep",
-                                                            "repetition_penalty",
-                                                            "frequency_penalty",
-                                                            "presence_penalty",
-                                                            "penalty_last_n",
-                                                            "dry_multiplier",
-                                                            "dry_base",
-                                                            "dry_allowed_length",
-                                                            "dry_penalty_last_n",
-                                                            "dry_sequence_breakers",
-                                                            "logit_bias",
-                                                            "suppress_tokens",
-                                                            "eos_token_ids",
-                                                            "ignore_eos",
-                                                            "mirostat",
-                                                            "mirostat_tau",
-                                                            "mirostat_eta",
-                                                            "adaptive_target",
-                                                            "adaptive_decay",
-                                                            "seed"};
+    static constexpr auto known = std::to_array<std::string_view>({"temperature",
+                                                                   "dynamic_temperature_range",
+                                                                   "dynamic_temperature_exponent",
+                                                                   "top_k",
+                                                                   "top_p",
+                                                                   "min_p",
+                                                                   "typical_p",
+                                                                   "top_n_sigma",
+                                                                   "xtc_probability",
+                                                                   "xtc_threshold",
+                                                                   "min_keep",
+                                                                   "repetition_penalty",
+                                                                   "frequency_penalty",
+                                                                   "presence_penalty",
+                                                                   "penalty_last_n",
+                                                                   "dry_multiplier",
+                                                                   "dry_base",
+                                                                   "dry_allowed_length",
+                                                                   "dry_penalty_last_n",
+                                                                   "dry_sequence_breakers",
+                                                                   "logit_bias",
+                                                                   "suppress_tokens",
+                                                                   "eos_token_ids",
+                                                                   "ignore_eos",
+                                                                   "mirostat",
+                                                                   "mirostat_tau",
+                                                                   "mirostat_eta",
+                                                                   "adaptive_target",
+                                                                   "adaptive_decay",
+                                                                   "seed"});
     return std::ranges::find(known, parameter) != known.end();
   }
 
@@ -79,10 +80,14 @@ struct llama_cpp_rules {
                                                  {"dry_penalty_last_n", p.dry_penalty_last_n, window, window_rule}})) {
       return fault;
     }
-    if (p.mirostat.value_or(0) != 0) return {};  // the order is not used
+    const bool steered = p.mirostat.value_or(0) != 0;
     for (const given_parameter& given : given_parameters(p)) {
       const auto stage = stage_of(given.name);
-      if (!given.idle && stage && !order.contains(*stage)) {
+      if (given.idle || !stage) continue;
+      if (steered && given.name != "temperature") {
+        return parameter_fault{name, given.name, given.value, "has no effect beside mirostat"};
+      }
+      if (!steered && !order.contains(*stage)) {
         return parameter_fault{name, given.name, given.value, "has no stage in the order"};
       }
     }
@@ -125,7 +130,7 @@ struct llama_cpp_rules {
     out.add<suppress_tokens>(p.suppress_tokens);
     if (p.ignore_eos.value_or(false)) out.add<suppress_tokens>(p.eos_token_ids);
     if (p.mirostat.value_or(0) != 0) {
-      add_temperature(p, out);
+      out.add<temperature>(p.temperature);
       constexpr auto observed = mirostat_surprise::llama_cpp;
       if (*p.mirostat == 1) {
         out.end_with(mirostat_v1(*p.mirostat_tau, *p.mirostat_eta, observed));
@@ -191,7 +196,7 @@ struct llama_cpp_rules {
         break;
       }
       case llama_cpp_stage::dry: {
-        if (!p.dry_multiplier) break;
+        if (p.dry_multiplier.value_or(0) == 0) break;  // or the breakers would be built for nothing
         const dry_options options{.multiplier = *p.dry_multiplier,
                                   .base = *p.dry_base,
                                   .allowed_length = static_cast<std::size_t>(*p.dry_allowed_length),
