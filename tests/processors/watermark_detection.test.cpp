@@ -8,13 +8,11 @@
 namespace watermark_detection_tests {
 
 using namespace policies;
-using decant::counted_places;
 using decant::exponential_sum_tail;
 using decant::normal_evidence;
 using decant::normal_tail;
+using decant::seeded_token;
 using decant::watermark_evidence;
-
-using places = std::vector<std::size_t>;
 
 TEST_CASE("normal_tail has the known values", "[processors]") {
   CHECK(normal_tail(0) == 0.5);
@@ -50,17 +48,17 @@ TEST_CASE("normal_evidence is the z-score, and nothing where nothing counts", "[
   CHECK(normal_evidence(7, 0, 0, 0) == watermark_evidence{7, 0, 0, 1});
 }
 
-TEST_CASE("counted_places takes the first of each n-gram, or all", "[processors]") {
-  const tokens text{1, 2, 1, 2, 3, 1, 2};
-  CHECK(counted_places(text, 1, 1, true) == places{1, 2, 3, 4, 5, 6});
-  CHECK(counted_places(text, 1, 1, false) == places{1, 2, 4, 5});
-  CHECK(counted_places(text, 0, 0, false) == places{0, 1, 4});
-  CHECK(counted_places(text, 3, 1, false) == places{3, 4, 5});
-  CHECK(counted_places(text, 2, 2, false) == places{2, 3, 4, 5, 6});
-  CHECK(counted_places(text, 7, 2, false).empty());
-  CHECK(counted_places(text, 9, 2, true).empty());
-  CHECK(counted_places({}, 0, 0, false).empty());
-  CHECK_THROWS_AS(counted_places(text, 1, 2, true), assertion_error);
+TEST_CASE("repeated evidence counts once: a token behind a seed, or a seed alone", "[processors]") {
+  const std::vector<seeded_token> text{{5, 2}, {9, 1}, {5, 1}, {5, 2}, {9, 1}, {0, 7}};
+  auto tokens_once = text, seeds_once = text;
+  decant::count_once(tokens_once);
+  CHECK(tokens_once == std::vector<seeded_token>{{0, 7}, {5, 1}, {5, 2}, {9, 1}});
+  decant::count_seeds_once(seeds_once);
+  CHECK(seeds_once == std::vector<seeded_token>{{0, 7}, {5, 2}, {9, 1}});
+  std::vector<seeded_token> none;
+  decant::count_once(none);
+  decant::count_seeds_once(none);
+  CHECK(none.empty());
 }
 
 }  // namespace watermark_detection_tests

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <span>
 #include <vector>
 
-#include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/scalar.hpp>
 
@@ -29,8 +27,8 @@ struct watermark_evidence {
 /// Which tokens of a text a detector counts.
 struct detection_options {
   std::size_t prompt_size = 0;  ///< so many tokens at the start are context alone
-  /// Whether a token counts each time that it follows the same context. A repeated n-gram is no new evidence, and a
-  /// text full of them would be taken for watermarked by chance.
+  /// Whether a token counts each time that it stands behind the same seed. Such a repeat is no new evidence, and a text
+  /// full of them would be taken for watermarked by chance.
   bool count_repeats = false;
 };
 
@@ -59,22 +57,26 @@ struct detection_options {
   return {tokens, score, z, normal_tail(z)};
 }
 
-/// The places of a text, from `first` on, that a detector counts, ascending: all, or of each n-gram that is made of
-/// `width` tokens and the one at the place only the first. O(text log text * width). `first` is at least `width`.
-[[nodiscard]] inline std::vector<std::size_t> counted_places(std::span<const token_id> text, std::size_t first,
-                                                             std::size_t width, bool count_repeats) {
-  DECANT_ASSERT(first >= width, "no n-gram reaches before the text");
-  std::vector<std::size_t> places(text.size() > first ? text.size() - first : 0);
-  std::iota(places.begin(), places.end(), first);
-  if (count_repeats) return places;
-  const auto ngram = [&](std::size_t place) { return text.subspan(place - width, width + 1); };
-  std::ranges::stable_sort(
-      places, [&](std::size_t a, std::size_t b) { return std::ranges::lexicographical_compare(ngram(a), ngram(b)); });
-  const auto repeats =
-      std::ranges::unique(places, [&](std::size_t a, std::size_t b) { return std::ranges::equal(ngram(a), ngram(b)); });
-  places.erase(repeats.begin(), repeats.end());
-  std::ranges::sort(places);
-  return places;
+/// A token of a text, and the seed of what was chosen for its place: all that a mark depends on.
+struct seeded_token {
+  std::uint64_t seed;
+  token_id token;
+
+  friend auto operator<=>(const seeded_token&, const seeded_token&) = default;
+};
+
+/// Orders tokens by seed, and keeps one of those that are alike: they are one piece of evidence. O(size log size).
+inline void count_once(std::vector<seeded_token>& tokens) {
+  std::ranges::sort(tokens);
+  const auto repeats = std::ranges::unique(tokens);
+  tokens.erase(repeats.begin(), repeats.end());
+}
+
+/// Keeps the first token of each seed, ordered by seed.
+inline void count_seeds_once(std::vector<seeded_token>& tokens) {
+  std::ranges::stable_sort(tokens, {}, &seeded_token::seed);
+  const auto repeats = std::ranges::unique(tokens, {}, &seeded_token::seed);
+  tokens.erase(repeats.begin(), repeats.end());
 }
 
 }  // namespace decant

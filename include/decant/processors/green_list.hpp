@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <decant/core/candidates.hpp>
+#include <decant/core/token.hpp>
+#include <decant/math/keyed_permutation.hpp>
+#include <decant/math/scalar.hpp>
+#include <decant/processors/watermark_detection.hpp>
+
+namespace decant {
+
+/// How many tokens of a vocabulary are green: fraction * size, rounded down.
+[[nodiscard]] inline std::size_t green_size(double fraction, std::size_t vocabulary_size) {
+  return static_cast<std::size_t>(math::product(fraction, static_cast<double>(vocabulary_size)));
+}
+
+/// Whether a token is on the green list of a seed, which holds exactly `green` of the ids below `vocabulary_size`.
+/// O(1).
+[[nodiscard]] inline bool on_green_list(token_id id, std::size_t vocabulary_size, std::size_t green,
+                                        std::uint64_t seed) noexcept {
+  return math::keyed_permutation(vocabulary_size, seed)(static_cast<std::uint64_t>(id)) < green;
+}
+
+/// Evidence from so many green tokens among those that count: z = (green - tokens g) / sqrt(tokens g (1 - g)), where g
+/// is the share of the vocabulary that is really green; its score is the number of green tokens.
+[[nodiscard]] inline watermark_evidence green_evidence(std::size_t tokens, std::size_t green, double share) {
+  const double count = static_cast<double>(tokens);
+  return normal_evidence(tokens, static_cast<double>(green), count * share, std::sqrt(count * share * (1 - share)));
+}
+
+/// What a green-list watermark does to a row: raises the green tokens by `bias`, or bans the others. Keeps its
+/// workspace.
+class green_list_edit {
+ public:
+  /// `green(id)` tells. The row must be good. Shifting all logits changes nothing. O(tokens left).
+  template <class Green>
+  void raise(candidates& row, double bias, Green green) {
+    row.transform([&](token_id id, float logit) {
+      return green(id) ? math::saturated(static_cast<double>(logit) + bias) : logit;
+    });
+  }
+
+  /// Leaves only the green tokens; all, where no green one is left.
+  template <class Green>
+  void keep(candidates& row, Green green) {
+    mask_.assign((row.vocabulary_size() + 63) / 64, 0);
+    bool any = false;
+    row.visit([&](token_id id, float) {
+      if (!green(id)) return;
+      any = true;
+      mask_[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(id) % 64);
+    });
+    if (any) row.allow(std::span<const std::uint64_t>(mask_));
+  }
+
+ private:
+  std::vector<std::uint64_t> mask_;
+};
+
+}  // namespace decant
