@@ -18,6 +18,8 @@
 #include <decant/processors/forced_eos.hpp>
 #include <decant/processors/forcing.hpp>
 #include <decant/processors/frequency_penalty.hpp>
+#include <decant/processors/green_list.hpp>
+#include <decant/processors/green_list_watermark.hpp>
 #include <decant/processors/history.hpp>
 #include <decant/processors/keep_within.hpp>
 #include <decant/processors/logit_bias.hpp>
@@ -37,6 +39,7 @@
 #include <decant/processors/sequence_breakers.hpp>
 #include <decant/processors/suppress_at_begin.hpp>
 #include <decant/processors/suppress_tokens.hpp>
+#include <decant/processors/synthid_watermark.hpp>
 #include <decant/processors/tail_free.hpp>
 #include <decant/processors/temperature.hpp>
 #include <decant/processors/thinking_budget.hpp>
@@ -48,6 +51,11 @@
 #include <decant/processors/top_k.hpp>
 #include <decant/processors/top_n_sigma.hpp>
 #include <decant/processors/top_p.hpp>
+#include <decant/processors/torch_random.hpp>
+#include <decant/processors/tournament.hpp>
 #include <decant/processors/typical.hpp>
+#include <decant/processors/unigram_watermark.hpp>
 #include <decant/processors/vocabulary_bytes.hpp>
+#include <decant/processors/watermark_detection.hpp>
+#include <decant/processors/watermark_key.hpp>
 #include <decant/processors/xtc.hpp>
