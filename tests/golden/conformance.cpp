@@ -2,6 +2,7 @@
 #include "golden/conformance.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <fstream>
 #include <map>
@@ -91,7 +92,7 @@ std::optional<std::string> unseen_alteration(const examined& one) {
   return unseen;
 }
 
-enum class verdict { passed, failed, deliberate, not_applicable };
+enum class verdict : std::uint8_t { passed, failed, deliberate, not_applicable };
 
 constexpr std::string_view word(verdict v) {
   constexpr std::string_view words[] = {"passed", "FAILED", "differs deliberately", "not applicable"};

@@ -5,12 +5,14 @@
 #include "golden/processors.hpp"
 #include "golden/stop_strings.hpp"
 #include "golden/validation.hpp"
+#include "golden/watermarks.hpp"
 
 namespace golden {
 
 const std::vector<family>& families() {
   static const std::vector<family> all = [] {
-    std::vector<family> list{validation_family(), processor_family(), pipeline_family(), stop_string_family()};
+    std::vector<family> list{validation_family(), processor_family(), pipeline_family(),
+                             green_list_family(), synthid_family(),   stop_string_family()};
     for (family& later : later_families()) list.push_back(std::move(later));
     return list;
   }();

@@ -18,8 +18,6 @@ std::vector<family> later_families() {
       {.name = "classifier-free guidance",
        .fields = {"processor"},
        .processors = {"classifier_free_guidance_raw", "classifier_free_guidance_logprob"}},
-      {.name = "KGW watermark", .fields = {"processor"}, .processors = {"watermark_kgw"}},
-      {.name = "SynthID watermark", .fields = {"sampling_table_first64", "steps"}},
   };
 }
 

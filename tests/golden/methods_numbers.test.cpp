@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <cstddef>
-#include <set>
+#include <cstdint>
+#include <vector>
 
 #include <decant/chain.hpp>
 #include <decant/processors.hpp>
+#include <decant/processors/green_list.hpp>
+#include <decant/processors/tournament.hpp>
 #include <decant/samplers/adaptive_p.hpp>
 #include <decant/samplers/mirostat.hpp>
 #include <decant/samplers/mirostat_v1.hpp>
@@ -253,6 +256,31 @@ TEST_CASE("the logits under a repetition penalty") {
   CHECK(difference(reference::repetition_penalty(wide, text, 1.2), expected) < exact);
   const row logits = logits_after(decant::repetition_penalty(1.2), golden, {text});
   CHECK(difference(law(logits.begin(), logits.end()), expected) < of_float);
+}
+
+TEST_CASE("the law under a green list") {
+  const law expected{0.766454576, 0.038159526, 0.171019132, 0.014038105, 0.005164330, 0.005164330};
+  const auto green = [](token_id id) { return id == 0 || id == 2 || id == 5; };
+  reference::logits z = wide;
+  for (const std::size_t id : {0U, 2U, 5U}) z[id] += 2;
+  CHECK(difference(reference::exact_law(z), expected) < exact);
+  const auto raise = [&](candidates& c, const step_context&) { decant::green_list_edit().raise(c, 2, green); };
+  CHECK(difference(law_after(raise, golden), expected) < of_float);
+}
+
+TEST_CASE("the law of a tournament of one layer") {
+  const law expected{0.734868578, 0.064001883, 0.163971344, 0.023544977, 0.008661713, 0.004951506};
+  const std::vector<std::uint64_t> bits{1, 0, 1, 0, 0, 1};
+  const auto all = eager().probabilities();
+  double ones = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) ones += bits[i] == 1 ? all[i] : 0;
+  law by_formula, by_library = all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    by_formula.push_back(all[i] * (1 + static_cast<double>(bits[i]) - ones));
+  }
+  CHECK(difference(by_formula, expected) < exact);
+  decant::tournament_layer(by_library, bits, 0);
+  CHECK(difference(by_library, expected) < exact);
 }
 
 }  // namespace methods_numbers_tests

@@ -2,6 +2,7 @@
 #include "golden/validation.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -18,7 +19,7 @@ namespace {
 
 /// What an argument must be in Python. An integer for a float, or the other way round, is an error there that the type
 /// of a C++ parameter makes impossible; `any_number` is converted.
-enum class type { any_number, real, whole, ids, text };
+enum class type : std::uint8_t { any_number, real, whole, ids, text };
 
 /// Puts an argument in its place, if its type is the one that Python asks for.
 using setter = void (*)(decant::hf::parameters&, const json&);
@@ -95,6 +96,7 @@ answer compute_validation(const json& question) {
 
   std::vector<std::pair<argument, json>> given;
   const json& by_place = args.at(0);
+  given.reserve(by_place.size());
   for (std::size_t i = 0; i < by_place.size(); ++i) given.emplace_back(parameters.at(i), by_place.at(i));
   for (const auto& [name, value] : args.at(1).items()) {
     std::size_t i = 0;

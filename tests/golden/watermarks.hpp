@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "golden/family.hpp"
+
+namespace golden {
+
+family green_list_family();
+family synthid_family();
+
+}  // namespace golden
