@@ -88,6 +88,8 @@ TEST_CASE("ties::keep keeps all tokens as far from the entropy as the last", "[p
   CHECK(survivors(typical(0.25), logits) == tokens{1, 2, 3});
   CHECK(survivors(typical(0, 1, ties::keep), logits) == tokens{1, 2, 3, 4, 5, 6});
   CHECK(survivors(typical(0.25, 7, ties::keep), logits).size() == 7);
+  // What only min_keep lets stay brings no others along.
+  CHECK(survivors(typical(0.2, 3, ties::keep), logs({0.3, 0.3, 0.1, 0.1, 0.1, 0.1})) == tokens{0, 1, 2});
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const row random = random_row(50, seed);
     for (const double p : {0.1, 0.5, 0.9})
