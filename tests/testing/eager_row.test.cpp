@@ -76,4 +76,48 @@ TEST_CASE("scale and shift are kept apart from the stored floats", "[testing]") 
   CHECK(row.max() == 5.0);
 }
 
+TEST_CASE("differences to the maximum and log-probabilities are by id, -inf for what is gone", "[testing]") {
+  eager_row row(golden);
+  row.ban(3);
+  row.affine(2, 1e9);
+  const std::vector<double> below = row.below_max(), log_p = row.log_probabilities();
+  CHECK(below == std::vector<double>{0, -2, -3, static_cast<double>(gone), -6, -10});
+  CHECK(log_p[3] == static_cast<double>(gone));
+  double sum = 0;
+  for (const token_id id : row.ids()) sum += std::exp(log_p[static_cast<std::size_t>(id)]);
+  CHECK(sum == Approx(1).margin(1e-12));
+  CHECK(log_p[0] - log_p[4] == Approx(6).margin(1e-12));
+  row.keep_first({4, 0, 1, 2, 5}, 2);
+  CHECK(row.ids() == ids{0, 4});
+  row.keep_first({4, 0}, 0);
+  CHECK(row.ids() == ids{4});
+}
+
+TEST_CASE("the eager row tells what a reading has found, and does not read to do so", "[testing]") {
+  eager_row broken(std::vector<float>{1, std::nanf(""), 0});
+  CHECK_FALSE(broken.found_bad());
+  broken.set(1, 2);
+  CHECK(broken.status() == row_status::ok);
+  broken.set(1, std::nanf(""));
+  broken.keep_largest(2);
+  CHECK(broken.found_bad());
+  CHECK(broken.below_max() == std::vector<double>(3, static_cast<double>(gone)));
+}
+
+TEST_CASE("an edit that no float could hold under the scale is made to the logits as they stand", "[testing]") {
+  eager_row row(std::vector<float>{0, -1, -2});
+  row.affine(0x1p-200, 1);
+  row.set(1, 0.5F);
+  CHECK(row.logit(0) == 1.0F);
+  CHECK(row.logit(1) == 0.5F);
+  CHECK(row.logit(2) == 1.0F);
+  row.affine(0x1p-200);
+  row.add(0, 3);
+  CHECK(row.logit(0) == 3.0F);
+  eager_row far(golden);
+  far.affine(0x1p300);
+  far.affine(0x1p300);
+  CHECK(far.below_max()[1] == -0x1p400);
+}
+
 }  // namespace eager_row_tests

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,8 @@ class eager_row {
     }
     return status_;
   }
+  /// Whether a reading has found the row bad. Does not read.
+  [[nodiscard]] bool found_bad() const { return bad(); }
   [[nodiscard]] std::size_t vocabulary_size() const { return z_.size(); }
   [[nodiscard]] std::size_t size() { return static_cast<void>(status()), ids().size(); }
   [[nodiscard]] float logit(token_id id) const { return rounded(at(id)); }
@@ -69,6 +72,23 @@ class eager_row {
     return std::sqrt(squares / static_cast<double>(left.size()));
   }
 
+  /// logit - max() of each id, -inf for those that are gone: in double, with nothing that a shift would round away.
+  [[nodiscard]] std::vector<double> below_max() {
+    std::vector<double> values(z_.size(), static_cast<double>(gone));
+    if (!good()) return values;
+    const float highest = top();
+    for (const token_id id : ids()) values[static_cast<std::size_t>(id)] = below(id, highest);
+    return values;
+  }
+  /// The natural logarithm of the probability of each id, -inf for those that are gone.
+  [[nodiscard]] std::vector<double> log_probabilities() {
+    std::vector<double> values = below_max();
+    double sum = 0;
+    for (const double d : values) sum = math::rounded(sum + math::exp(d));
+    for (double& d : values) d -= math::log(sum);
+    return values;
+  }
+
   /// Ids of the tokens left, in ascending id.
   [[nodiscard]] std::vector<token_id> ids() const {
     std::vector<token_id> left;
@@ -97,19 +117,20 @@ class eager_row {
 
   void set(token_id id, float logit) {
     if (bad() || is_gone(at(id))) return;
-    store(id, !math::is_finite(logit) ? logit : math::saturated((static_cast<double>(logit) - b_) / a_));
+    if (!math::is_finite(logit)) return store(id, logit);
+    store_scaled(id, (static_cast<double>(logit) - b_) / a_, [&] { return logit; });
   }
   void add(token_id id, float amount) {
     if (bad() || !math::is_finite(at(id))) return;
-    store(id, !math::is_finite(amount)
-                  ? amount
-                  : math::saturated(static_cast<double>(at(id)) + static_cast<double>(amount) / a_));
+    if (!math::is_finite(amount)) return store(id, amount);
+    const auto plain = [&] { return math::saturated(static_cast<double>(at(id)) + static_cast<double>(amount)); };
+    store_scaled(id, static_cast<double>(at(id)) + static_cast<double>(amount) / a_, plain);
   }
   void ban(token_id id) { set(id, gone); }
   void affine(double a, double b = 0) {
     if (bad()) return;
-    a_ *= a;
-    b_ = math::product(b_, a) + b;
+    a_ = std::clamp(a_ * a, 0x1p-400, 0x1p400);
+    b_ = std::clamp(math::product(b_, a) + b, -0x1p900, 0x1p900);
   }
   template <class F>
   void transform(F f) {
@@ -157,11 +178,29 @@ class eager_row {
     keep_mass_of(order, p, 1);
   }
 
+  /// Keeps the first `count` tokens, at least one, of an order of all that are left.
+  void keep_first(const std::vector<token_id>& order, std::size_t count) {
+    for (std::size_t i = std::max<std::size_t>(count, 1); i < order.size(); ++i) store(order[i], gone);
+  }
+
  private:
   [[nodiscard]] bool bad() const { return status_ != row_status::ok; }
   [[nodiscard]] bool good() { return status() == row_status::ok; }
   [[nodiscard]] float at(token_id id) const { return z_[static_cast<std::size_t>(id)]; }
   void store(token_id id, float z) { z_[static_cast<std::size_t>(id)] = math::flush_denormal(z); }
+  /// Stores a value that a and b have been divided out of; where a float cannot hold that, but could hold all logits as
+  /// they stand, these are stored first, and then the value as it is.
+  template <class Plain>
+  void store_scaled(token_id id, double z, Plain plain) {
+    if (a_ == 1 && b_ == 0) return store(id, plain());
+    constexpr double largest = std::numeric_limits<float>::max(), smallest = std::numeric_limits<float>::min();
+    const bool holds = z == 0 || (std::abs(z) <= largest && std::abs(z) >= smallest);
+    const auto left = ids();
+    if (holds || !std::all_of(left.begin(), left.end(), [&](token_id x) { return effective(at(x)) <= largest; }))
+      return store(id, math::saturated(z));
+    transform([](token_id, float logit) { return logit; });
+    store(id, plain());
+  }
   [[nodiscard]] double effective(float z) const {
     return is_gone(z) ? static_cast<double>(gone) : math::product(a_, static_cast<double>(z)) + b_;
   }
@@ -173,9 +212,6 @@ class eager_row {
     return math::product(a_, static_cast<double>(at(id)) - static_cast<double>(highest));
   }
 
-  void keep_first(const std::vector<token_id>& order, std::size_t count) {
-    for (std::size_t i = count; i < order.size(); ++i) store(order[i], gone);
-  }
   void keep_mass_of(const std::vector<token_id>& order, double p, std::size_t min_keep) {
     if (p >= 1) return;
     const float highest = top();
