@@ -13,7 +13,7 @@
 
 // How what was computed is held against what was expected, and how an expectation is altered to see that this bites.
 
-namespace golden {
+namespace conformance {
 
 using json = nlohmann::json;
 
@@ -77,4 +77,4 @@ void each_alteration(const json& expectation, Visit visit) {
   }
 }
 
-}  // namespace golden
+}  // namespace conformance

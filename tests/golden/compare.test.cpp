@@ -9,11 +9,11 @@
 
 namespace golden_compare_tests {
 
-using golden::altered;
-using golden::difference;
-using golden::each_alteration;
-using golden::json;
-using golden::without_order;
+using conformance::altered;
+using conformance::difference;
+using conformance::each_alteration;
+using conformance::json;
+using conformance::without_order;
 
 bool agree(const json& expected, const json& actual) { return !difference(expected, actual).has_value(); }
 

@@ -15,7 +15,7 @@
 #include "golden/compare.hpp"
 #include "golden/family.hpp"
 
-namespace golden {
+namespace conformance {
 
 namespace {
 
@@ -228,4 +228,4 @@ tally check_file(const std::filesystem::path& file, const settings& how, std::os
   return count;
 }
 
-}  // namespace golden
+}  // namespace conformance

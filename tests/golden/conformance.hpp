@@ -11,7 +11,7 @@
 
 // The run over golden files: takes cases apart, asks, compares, counts.
 
-namespace golden {
+namespace conformance {
 
 using json = nlohmann::json;
 
@@ -48,4 +48,4 @@ struct settings {
 /// read as golden cases.
 tally check_file(const std::filesystem::path& file, const settings& how, std::ostream& out);
 
-}  // namespace golden
+}  // namespace conformance

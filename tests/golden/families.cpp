@@ -7,7 +7,7 @@
 #include "golden/validation.hpp"
 #include "golden/watermarks.hpp"
 
-namespace golden {
+namespace conformance {
 
 const std::vector<family>& families() {
   static const std::vector<family> all = [] {
@@ -19,4 +19,4 @@ const std::vector<family>& families() {
   return all;
 }
 
-}  // namespace golden
+}  // namespace conformance

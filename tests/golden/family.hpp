@@ -10,7 +10,7 @@
 // What a kind of golden case is to decant_conformance. A new kind is one source file with one function that returns a
 // `family`, and one line in families.cpp.
 
-namespace golden {
+namespace conformance {
 
 using json = nlohmann::json;
 
@@ -42,4 +42,4 @@ struct family {
 /// All that are known; the first that holds a case is its family.
 const std::vector<family>& families();
 
-}  // namespace golden
+}  // namespace conformance

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "golden/later_stages.hpp"
 
-namespace golden {
+namespace conformance {
 
 std::vector<family> later_families() {
   return {
@@ -21,4 +21,4 @@ std::vector<family> later_families() {
   };
 }
 
-}  // namespace golden
+}  // namespace conformance

@@ -5,9 +5,9 @@
 
 #include "golden/family.hpp"
 
-namespace golden {
+namespace conformance {
 
 /// Kinds that are told apart from nonsense, so that their files are refused by name and never pass unseen.
 std::vector<family> later_families();
 
-}  // namespace golden
+}  // namespace conformance

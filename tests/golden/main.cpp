@@ -27,7 +27,7 @@ constexpr const char* exit_codes =
     "format, a kind of case that is not supported yet; above 100 wrong usage.";
 
 void list_families() {
-  for (const golden::family& kind : golden::families()) {
+  for (const conformance::family& kind : conformance::families()) {
     std::cout << kind.name << ": " << (kind.compute ? "supported" : "not supported yet");
     const char* separator = "; ";
     for (const std::string& processor : kind.processors) {
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   app.footer(exit_codes);
   std::vector<std::string> files;
   std::string deliberate = DECANT_SOURCE_DIR "/tests/golden/deliberate.txt";
-  golden::settings how;
+  conformance::settings how;
   bool list = false;
   app.add_option("files", files, "Golden files, in the format decant-golden/1")->type_name("FILE");
   app.add_flag(
@@ -65,15 +65,15 @@ int main(int argc, char** argv) {
 
   bool checked = true;
   try {
-    how.deliberate = golden::read_deliberate(deliberate);
+    how.deliberate = conformance::read_deliberate(deliberate);
   } catch (const std::exception& error) {
     std::cerr << deliberate << ": " << error.what() << '\n';
     return some_not_checked;
   }
-  golden::tally total;
+  conformance::tally total;
   for (const std::string& file : files) {
     try {
-      total += golden::check_file(file, how, std::cout);
+      total += conformance::check_file(file, how, std::cout);
     } catch (const std::exception& error) {
       checked = false;
       std::cout << std::flush;

@@ -21,7 +21,7 @@
 
 namespace preset_pipeline_tests {
 
-using golden::json;
+using conformance::json;
 
 /// The parameters that stand for these steps, if the preset takes them in this order.
 std::optional<decant::sampling_params> to_params(const json& steps) {
@@ -60,13 +60,13 @@ TEST_CASE("the hf preset leaves the rows of the golden pipelines that are in its
     if (!params) continue;
     ++in_order;
     decant::presets::hf decoder(*params);
-    const auto logits = golden::to_row(each.at("logits"));
-    const auto tokens = golden::to_ids(each.at("input_ids"));
+    const auto logits = conformance::to_row(each.at("logits"));
+    const auto tokens = conformance::to_ids(each.at("input_ids"));
     decant::candidates row;
     row.bind(std::span<const float>(logits));
     decoder.processor()(row, decant::context_after(tokens, tokens.size(), decant::draw_stream(0)));
     INFO(decoder.describe());
-    const auto found = golden::difference(each.at("expected"), golden::from_row(row));
+    const auto found = conformance::difference(each.at("expected"), conformance::from_row(row));
     INFO(found.value_or(""));
     CHECK(!found);
   }

@@ -14,7 +14,7 @@
 
 #include "golden/rows.hpp"
 
-namespace golden {
+namespace conformance {
 
 namespace {
 
@@ -173,4 +173,4 @@ family pipeline_family() {
           .compute = compute_pipeline};
 }
 
-}  // namespace golden
+}  // namespace conformance

@@ -10,7 +10,7 @@
 
 #include "golden/family.hpp"
 
-namespace golden {
+namespace conformance {
 
 /// The processor that Hugging Face calls `name`, as it reads these parameters.
 decant::any_processor make_processor(const std::string& name, const json& params);
@@ -21,4 +21,4 @@ answer processed(const json& question, decant::any_processor processor);
 family processor_family();
 family pipeline_family();
 
-}  // namespace golden
+}  // namespace conformance

@@ -14,7 +14,7 @@
 
 // Rows and tokens as golden files write them: null is -inf, and two words stand for what JSON cannot say.
 
-namespace golden {
+namespace conformance {
 
 using json = nlohmann::json;
 
@@ -55,4 +55,4 @@ inline std::vector<decant::token_id> to_ids(const json& value) {
   return {value.get<decant::token_id>()};
 }
 
-}  // namespace golden
+}  // namespace conformance

@@ -8,7 +8,7 @@
 
 #include <decant/text/stop_matcher.hpp>
 
-namespace golden {
+namespace conformance {
 
 namespace {
 
@@ -52,4 +52,4 @@ family stop_string_family() {
           .compute = compute_stop};
 }
 
-}  // namespace golden
+}  // namespace conformance

@@ -3,8 +3,8 @@
 
 #include "golden/family.hpp"
 
-namespace golden {
+namespace conformance {
 
 family stop_string_family();
 
-}  // namespace golden
+}  // namespace conformance

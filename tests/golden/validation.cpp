@@ -13,7 +13,7 @@
 
 #include "golden/rows.hpp"
 
-namespace golden {
+namespace conformance {
 
 namespace {
 
@@ -124,4 +124,4 @@ family validation_family() {
           .compute = compute_validation};
 }
 
-}  // namespace golden
+}  // namespace conformance

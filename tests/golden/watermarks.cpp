@@ -19,7 +19,7 @@
 #include "golden/processors.hpp"
 #include "golden/rows.hpp"
 
-namespace golden {
+namespace conformance {
 
 namespace {
 
@@ -106,4 +106,4 @@ family synthid_family() {
           .compute = compute_synthid};
 }
 
-}  // namespace golden
+}  // namespace conformance

@@ -3,9 +3,9 @@
 
 #include "golden/family.hpp"
 
-namespace golden {
+namespace conformance {
 
 family green_list_family();
 family synthid_family();
 
-}  // namespace golden
+}  // namespace conformance
