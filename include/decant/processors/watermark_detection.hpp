@@ -6,6 +6,8 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include <decant/core/token.hpp>
@@ -72,11 +74,16 @@ inline void count_once(std::vector<seeded_token>& tokens) {
   tokens.erase(repeats.begin(), repeats.end());
 }
 
-/// Keeps the first token of each seed, ordered by seed.
+/// Keeps the first token of each seed, ordered by seed. O(size log size).
 inline void count_seeds_once(std::vector<seeded_token>& tokens) {
-  std::ranges::stable_sort(tokens, {}, &seeded_token::seed);
-  const auto repeats = std::ranges::unique(tokens, {}, &seeded_token::seed);
-  tokens.erase(repeats.begin(), repeats.end());
+  std::vector<std::size_t> order(tokens.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(tokens[i].seed, i); });
+  std::vector<seeded_token> first;
+  for (const std::size_t i : order) {
+    if (first.empty() || first.back().seed != tokens[i].seed) first.push_back(tokens[i]);
+  }
+  tokens = std::move(first);
 }
 
 }  // namespace decant
