@@ -101,7 +101,8 @@ class eager_row {
   [[nodiscard]] std::vector<token_id> descending() {
     if (!good()) return {};
     std::vector<token_id> order = ids();
-    std::stable_sort(order.begin(), order.end(), [&](token_id x, token_id y) { return at(x) > at(y); });
+    std::sort(order.begin(), order.end(),
+              [&](token_id x, token_id y) { return at(x) > at(y) || (at(x) == at(y) && x < y); });
     return order;
   }
   /// The probability of each id, 0 for those that are gone; in double throughout.
@@ -172,8 +173,9 @@ class eager_row {
   void keep_mass_around(double p, double around) {
     if (!good()) return;
     auto order = ids();
-    std::stable_sort(order.begin(), order.end(), [&](token_id x, token_id y) {
-      return std::abs(effective(at(x)) - around) < std::abs(effective(at(y)) - around);
+    const auto distance = [&](token_id id) { return std::abs(effective(at(id)) - around); };
+    std::sort(order.begin(), order.end(), [&](token_id x, token_id y) {
+      return distance(x) < distance(y) || (distance(x) == distance(y) && x < y);
     });
     keep_mass_of(order, p, 1);
   }
