@@ -83,6 +83,27 @@ TEST_CASE("over seeds, two elements of many go to any two places alike", "[math]
   }
 }
 
+TEST_CASE("over seeds, three elements in a row go to any three places alike", "[math]") {
+  constexpr std::uint64_t size = 640;
+  for (const std::uint64_t stride : {1U, 16U, 32U, 100U}) {
+    std::vector<std::size_t> counts(64);
+    for (std::uint64_t seed = 0; seed < 60'000; ++seed) {
+      const keyed_permutation permutation(size, splitmix64(5, seed));
+      std::size_t cell = 0;
+      for (std::uint64_t i = 0; i < 3; ++i) cell = cell * 4 + permutation(40 + i * stride) / 160;
+      ++counts[cell];
+    }
+    std::vector<double> expected;
+    for (std::size_t cell = 0; cell < 64; ++cell) {
+      double left[4] = {160, 160, 160, 160}, chance = 1;
+      for (const std::size_t quarter : {cell / 16, cell / 4 % 4, cell % 4}) chance *= left[quarter]--;
+      expected.push_back(chance);
+    }
+    CAPTURE(stride);
+    CHECK(chi_square(counts, expected).p_value > 1e-4);
+  }
+}
+
 TEST_CASE("over seeds, how many of a hundred elements go to the first half follows the hypergeometric law", "[math]") {
   constexpr std::size_t size = 300, sample = 100;
   std::vector<std::size_t> counts(sample + 1);

@@ -49,8 +49,8 @@ struct synthid_options {
 /// in closed form. Logits become log-probabilities; a token whose probability leaves the range of double is gone. Where
 /// the context has been used in this text before, and where the text is shorter than the context, the row stays as it
 /// is: then the tokens of a text, too, follow the model's law on average. All this is a function of prompt and output,
-/// so there is no state to roll back. Put it last. O(tokens left * layers + output), some 2 ns each; nothing allocated
-/// in steady state.
+/// so there is no state to roll back. Put it last. O(tokens left * layers + output), some 4 ns a token and layer;
+/// nothing allocated in steady state.
 ///
 /// hashing::hf: the context is made of the output alone, zeros before it, and never too short.
 ///
