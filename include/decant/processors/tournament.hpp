@@ -31,14 +31,14 @@ inline void tournament_layer(std::span<double> weights, std::span<const std::uin
     one = math::rounded(one + std::bit_cast<double>(weight & ones));
   }
   const auto sum = [](const std::array<double, 4>& lanes) {
-    return math::rounded(lanes[0] + lanes[1]) + math::rounded(lanes[2] + lanes[3]);
+    return math::rounded(math::rounded(lanes[0] + lanes[1]) + math::rounded(lanes[2] + lanes[3]));
   };
   const double zeros = sum(zero_lanes), ones = sum(one_lanes);
-  const double share = zeros / (zeros + ones);
+  const double share = zeros / math::rounded(zeros + ones);
   double lose = 1, win = 1;
   for (std::size_t i = 1; i < leaves; ++i) {
     lose = math::product(lose, share);
-    win += lose;
+    win = math::rounded(win + lose);
   }
   const double factor[2] = {lose, win};
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] *= factor[g[i] >> layer & 1];
