@@ -215,6 +215,19 @@ TEST_CASE("other parameters in mid-stream leave mirostat's mu where it stands") 
   CHECK(decoder.sampler().as<decant::mirostat>()->mu() == 4);
 }
 
+TEST_CASE("a rollback beyond the assignment that switched mirostat on is misuse") {
+  presets::llama_cpp decoder({.temperature = 1});
+  std::vector<token_id> text;
+  decode(decoder, text, 3);
+  sampling_params p;
+  p.mirostat = 2;
+  decoder.assign(p);
+  decode(decoder, text, 2);
+  CHECK_THROWS_AS(decoder.rollback(3), assertion_error);
+  decoder.rollback(2);
+  CHECK(decoder.sampler().as<decant::mirostat>()->mu() == 10);
+}
+
 TEST_CASE("other parameters before the first token begin anew") {
   sampling_params p;
   p.mirostat = 1;

@@ -277,4 +277,20 @@ TEST_CASE("adaptive_p passes check_sampler", "[samplers]") {
   }
 }
 
+TEST_CASE("an adaptive_p with other parameters goes on from the mean of another", "[samplers]") {
+  adaptive_p before(0.4, 0.8);
+  for (const double p : {0.5, 0.01, 0.2}) before.accept(1, of(p));
+  adaptive_p after(0.4, 0.5);
+  after.continue_from(before);
+  CHECK(after.adapted_target() == before.adapted_target());
+  before.rollback(1);
+  after.rollback(1);
+  CHECK(after.adapted_target() == before.adapted_target());
+  after.reset();
+  CHECK(after == adaptive_p(0.4, 0.5));
+  adaptive_p off(-1);
+  off.continue_from(before);
+  CHECK(off == adaptive_p(-1));
+}
+
 }  // namespace adaptive_p_tests

@@ -257,6 +257,23 @@ TEST_CASE("a copy of mirostat is a fork", "[samplers]") {
   CHECK(fork == policy);
 }
 
+TEST_CASE("a mirostat with other parameters goes on from the mu of another", "[samplers]") {
+  mirostat before(3, 0.2);
+  for (const double p : {0.5, 0.01, 0.2}) before.accept(1, {std::log(p), std::log(p)});
+  mirostat after(1, 0.5);
+  after.continue_from(before);
+  CHECK(after.mu() == before.mu());
+  CHECK(decant::describe(after) == "mirostat(1, 0.5)");
+  before.rollback(2);
+  after.rollback(2);
+  CHECK(after.mu() == before.mu());
+  after.reset();
+  CHECK(after.mu() == 2);
+  mirostat fresh(4, 0.1);
+  fresh.continue_from(mirostat(3, 0.2));  // nothing has happened yet
+  CHECK(fresh.mu() == 8);
+}
+
 TEST_CASE("calling mirostat changes no state", "[samplers]") {
   const mirostat policy(2, 0.5);
   candidates c;
