@@ -291,6 +291,9 @@ TEST_CASE("hashing::hf multiplies key and token modulo 2^64 - 1", "[processors]"
   CHECK(list(0x8000000000000000U, 6) == list(1, 3));
   CHECK(list(0x4000000000000001U, 4) == list(1, 5));
   CHECK(list(0x0000000100000000U, 3) == list(0x0000000300000000U, 1));
+  // Carries out of the lower half, and out of the sum of the halves.
+  CHECK(list(0x55555555FFFFFFFFU, 3) == list(0x00000001FFFFFFFEU, 1));
+  CHECK(list(0x9249249249249249U, 7) == list(1, 3));
   CHECK(list(1, 1) != list(1, 3));
 }
 

@@ -72,6 +72,9 @@ TEST_CASE("a context is seen before where it stands before an earlier place with
   CHECK_FALSE(windows.seen_before(0, 0, 100));
   const tokens zeros{0, 0, 5};
   CHECK(context_windows(zeros, 2).seen_before(1, 0, 100));  // the zero before the text and the first token
+  const tokens late{1, 0};
+  CHECK(context_windows(late, 1).seen_before(2, 0, 2));
+  CHECK_FALSE(context_windows(late, 1).seen_before(2, 0, 1));
 }
 
 TEST_CASE("seen_before equals a look at every pair, on random texts", "[processors]") {

@@ -56,7 +56,6 @@ class gumbel_watermark : public made_or_error<gumbel_watermark> {
   }
 
   token_id operator()(candidates& row, const step_context& context) const {
-    if (row.size() == 1) return row.argmax();
     if (!marks(context)) return row.draw(context.draws);
     const std::uint64_t seed = context_seed(context.tokens);
     token_id best = no_token;
