@@ -19,7 +19,7 @@ enum class hashing : std::uint8_t {
 };
 
 /// What a watermark's key is used for: the same key gives each use other numbers.
-enum class watermark_use : std::uint32_t { green_list = 1, candidate, unigram, synthid, gumbel };
+enum class watermark_use : std::uint8_t { green_list = 1, candidate, unigram, synthid, gumbel };
 
 /// 64 bits from a watermark's key and some tokens in their order. One Philox block a token, and one more.
 [[nodiscard]] inline std::uint64_t watermark_key(std::uint64_t key, watermark_use use,
