@@ -32,15 +32,16 @@ inline double random_bias(const situation& s) {
   return static_cast<double>(s.roll.below(33)) / 4 - 4;
 }
 
-/// Adds up what falls on each token.
-inline void add_all(judged_row& row, const std::vector<std::pair<token_id, double>>& biases) {
-  std::set<token_id> done;
-  for (const auto& [id, unused] : biases) {
-    if (!done.insert(id).second) continue;
+/// Adds up what falls on each token: in ascending order, and token by token, because beyond what a float holds the
+/// order of sums and of edits may show.
+inline void add_all(judged_row& row, std::vector<std::pair<token_id, double>> biases) {
+  std::sort(biases.begin(), biases.end());
+  for (std::size_t i = 0; i < biases.size();) {
+    const token_id id = biases[i].first;
     double sum = 0;
     bool banned = false;
-    for (const auto& [other, bias] : biases) {
-      if (other != id) continue;
+    for (; i < biases.size() && biases[i].first == id; ++i) {
+      const double bias = biases[i].second;
       banned = banned || !math::is_finite(bias);
       if (math::is_finite(bias)) sum += std::clamp(bias, -0x1.fffffep127, 0x1.fffffep127);
     }

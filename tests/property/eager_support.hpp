@@ -136,9 +136,13 @@ inline bool contains(std::span<const token_id> ids, token_id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+/// Each id once, in order of first appearance: under extreme scales the order of edits may show.
 inline tokens distinct(std::span<const token_id> ids) {
-  const std::set<token_id> each(ids.begin(), ids.end());
-  return {each.begin(), each.end()};
+  tokens out;
+  for (const token_id id : ids) {
+    if (!contains(out, id)) out.push_back(id);
+  }
+  return out;
 }
 
 /// Whether the first `count` tokens end with `end`.

@@ -146,7 +146,7 @@ inline step make_synthid_watermark(const situation& s) {
 
   const tokens context = marks ? context_before(size) : tokens{};
   return {synthid_watermark(options), [=](judged_row& row) {
-            if (options.leaves == 1 || !marks || !row.good()) return;
+            if (options.leaves == 1 || !row.good() || !marks) return;
             const auto next = [](std::uint64_t hash, std::uint64_t value) {
               return (hash + value) * 6364136223846793005U + 1;
             };
@@ -170,12 +170,15 @@ inline step make_synthid_watermark(const situation& s) {
             const tokens left = row.ids();
             doubles p = row.below_max();
             for (double& each : p) each = math::exp(each);
+            // The order of the sums shows in the logit of a token that is nearly certain.
+            const auto mass_in_fours = [&](auto mass) {
+              std::array<double, 4> sums{};
+              for (std::size_t i = 0; i < left.size(); ++i) sums[i % 4] = math::rounded(sums[i % 4] + mass(left[i]));
+              return math::rounded(sums[0] + sums[1]) + math::rounded(sums[2] + sums[3]);
+            };
             for (std::size_t layer = 0; layer < options.keys.size(); ++layer) {
-              double lost = 0, won = 0;  // the mass of bit 0 and of bit 1
-              for (const token_id id : left) {
-                double& mass = bit(id, layer) ? won : lost;
-                mass = math::rounded(mass + p[index_of(id)]);
-              }
+              const double lost = mass_in_fours([&](token_id id) { return bit(id, layer) ? 0 : p[index_of(id)]; });
+              const double won = mass_in_fours([&](token_id id) { return bit(id, layer) ? p[index_of(id)] : 0; });
               // All leaves of bit 0, for a token of bit 0; else the token stands among them once, first to last.
               const double share = lost / (lost + won);
               double among = 1;
