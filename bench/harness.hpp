@@ -22,6 +22,8 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/kernels.hpp>
+#define DECANT_TESTING_COUNT_ALLOCATIONS
+#include <decant/testing/counting_allocator.hpp>
 
 #include "llama.hpp"
 #include "pool.hpp"
@@ -89,7 +91,7 @@ inline double& budget_seconds() {
   static double seconds = 0.06;
   return seconds;
 }
-inline constexpr std::size_t least_samples = 11, most_samples = 10'000;
+inline constexpr std::size_t least_samples = 12, most_samples = 10'000;
 
 namespace detail {
 
@@ -144,8 +146,8 @@ void measure(benchmark::State& state, const place& at, subject<Element> measured
   // A step that is too short for the clock is taken many at a time.
   const std::size_t batch = at.size <= 4096 ? 64 : 1;
   std::uint64_t turn = 0, passed = 0;
+  std::size_t allocated = 0;
   const auto steps = [&](std::size_t count) {
-    double spent = 0;
     if (turn % 64 == 0) measured.reset();
     std::vector<decant::step_context> contexts;
     std::vector<std::span<Element>> windows;
@@ -153,9 +155,11 @@ void measure(benchmark::State& state, const place& at, subject<Element> measured
       contexts.push_back(decant::context_after(history, prompt_size, decant::draw_stream(turn)));
       windows.push_back(rows.window(2 * turn));
     }
+    const std::size_t before = decant::testing::allocations();
     const auto start = clock::now();
     for (std::size_t i = 0; i < count; ++i) benchmark::DoNotOptimize(measured.step(windows[i], contexts[i]));
-    spent = detail::seconds(clock::now() - start);
+    const double spent = detail::seconds(clock::now() - start);
+    allocated += decant::testing::allocations() - before;
     return std::max(spent - detail::clock_overhead(), 1e-9) / static_cast<double>(count);
   };
   const auto passes = [&](std::size_t count) {
@@ -168,19 +172,27 @@ void measure(benchmark::State& state, const place& at, subject<Element> measured
   };
 
   std::vector<double> in_steps, in_passes, in_llama;
+  double allocations = 0;  // a step, in the second half: in the first, workspaces may still grow
   for (auto _ : state) {
     const auto begin = clock::now();
     for (int i = 0; i < 4 || (i < 64 && detail::seconds(clock::now() - begin) < budget_seconds() / 4); ++i) {
       static_cast<void>(passes(1));
       static_cast<void>(steps(1));
     }
-    const auto start = clock::now();
-    while (in_steps.size() < least_samples ||
-           (in_steps.size() < most_samples && detail::seconds(clock::now() - start) < budget_seconds())) {
-      static_cast<void>(passes(batch));
-      in_passes.push_back(passes(batch));
-      in_steps.push_back(steps(batch));
+    std::size_t settled = 0;
+    for (int half = 0; half < 2; ++half) {
+      settled = in_steps.size();
+      allocated = 0;
+      const auto start = clock::now();
+      for (std::size_t i = 0; i < least_samples / 2 ||
+                              (i < most_samples / 2 && detail::seconds(clock::now() - start) < budget_seconds() / 2);
+           ++i) {
+        static_cast<void>(passes(batch));
+        in_passes.push_back(passes(batch));
+        in_steps.push_back(steps(batch));
+      }
     }
+    allocations = static_cast<double>(allocated) / static_cast<double>((in_steps.size() - settled) * batch);
     state.SetIterationTime(detail::median(in_steps));
   }
   const double step = detail::median(in_steps), pass = detail::median(in_passes);
@@ -188,6 +200,7 @@ void measure(benchmark::State& state, const place& at, subject<Element> measured
   state.counters["bytes"] = static_cast<double>(at.size * sizeof(Element));
   state.counters["tokens_per_second"] = 1 / step;
   state.counters["pass_us"] = pass * 1e6;
+  state.counters["allocations"] = allocations;
 
   if constexpr (std::is_same_v<logit, float>) {
     if (const peer::llama_library* const library = peer::llama_library::get(); library != nullptr && make_llama) {

@@ -115,6 +115,25 @@ class Compare(unittest.TestCase):
         lines = [line for line in out.splitlines() if line.startswith("|")]
         self.assertEqual({line.count("|") for line in lines}, {11})
 
+    def test_a_row_that_allocates_fails(self):
+        for run in self.results["benchmarks"]:
+            run["allocations"] = 0.001
+        self.assertEqual(self.run_main()[0], 0)
+        for run in self.results["benchmarks"]:
+            run["allocations"] = 3.0 if "/avx2/" in run["name"] else 0
+        code, _, err = self.run_main()
+        self.assertEqual(code, 1)
+        self.assertEqual(err, "chain/greedy/avx2/L3/zipf/128256: 3.00 allocations a step\n")
+
+    def test_goals_asked_of_rows_elsewhere(self):
+        code, out, err = self.run_main("--residency", "L2", "--only", "greedy")
+        self.assertEqual(code, 1)
+        self.assertEqual(err.splitlines(), [f"chain/greedy/{isa}/L2/zipf/128256: not measured"
+                                            for isa in ("avx512", "avx2")])
+        for run in self.results["benchmarks"]:
+            run["name"] = run["name"].replace("/L3/", "/L2/")
+        self.assertEqual(self.run_main("--residency", "L2")[0], 0)
+
     def test_everything_on_request(self):
         out = self.run_main("--all")[1]
         for text in ("| xtc | ascending |", "| step dry |", "| greedy | zipf | L3 | 32,000 | 1.30 |"):
