@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
     for (const row_kind kind : bench::ordinary_rows) over_isas(cases, where, kind, usual_size);
     for (const row_kind kind : bench::adversarial_rows) over_isas(cases, where, kind, usual_size);
   }
-  over_isas(halves, residency::L3, row_kind::zipf, usual_size);
+  for (const residency where : {residency::L3, residency::L2}) over_isas(halves, where, row_kind::zipf, usual_size);
   if (best != bench::isa::portable) {
     add_all(cases, bench::isa::portable, residency::L3, row_kind::zipf, usual_size);
   }

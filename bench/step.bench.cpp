@@ -27,6 +27,9 @@ using bench::place;
 using bench::residency;
 using bench::row_kind;
 
+/// Where the text that steps see ends: what is to happen at some length happens here.
+constexpr std::size_t now = bench::history_size;
+
 struct step_case {
   std::string key;
   std::function<void(benchmark::State&, const place&)> run;
@@ -92,8 +95,6 @@ struct ten_without_replacement {
 
 std::vector<step_case> bans_and_biases() {
   std::vector<step_case> cases;
-  // The text that steps see ends where it would be forced, or begins.
-  constexpr std::size_t now = bench::history_size;
   add_processor(cases, "allowed_tokens", [](std::size_t n) { return allowed_tokens(some_ids(n, 1000)); });
   add_processor(cases, "bad_words", [](std::size_t n) {
     std::vector<std::vector<token_id>> words;

@@ -4,6 +4,7 @@
 #include <decant/core/candidates.hpp>
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
+#include <decant/core/dense_row.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>

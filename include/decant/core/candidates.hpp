@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <decant/core/dense_row.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
@@ -22,14 +23,6 @@
 #include <decant/math/scalar.hpp>
 
 namespace decant {
-
-/// A token and its logit as it stands.
-struct entry {
-  token_id id;
-  float logit;
-
-  friend bool operator==(const entry&, const entry&) = default;
-};
 
 namespace detail {
 
@@ -55,9 +48,8 @@ inline constexpr bool is_span<std::span<Element, extent>> = true;
 ///  - Denormal logits read as 0.
 ///
 /// How: logits stand as a * z + b with z in memory and a, b in double, so temperature never touches memory. The row is
-/// *dense* (the caller's floats, edited in place with an undo log while mutable, or through patched blocks of 64 where
-/// const or 16 bits wide; a bit mask; and a bound (z, id) below which tokens are gone) until at most `compact_limit`
-/// tokens are left after a narrowing, then *compact* (ids and z, in id order).
+/// *dense* (detail::dense_row: the caller's memory, with the largest value of every block of 64 known after one pass)
+/// until at most `compact_limit` tokens are left after a narrowing, then *compact* (ids and z, in id order).
 class candidates {
  public:
   /// A narrowing that leaves at most this many tokens lists them; also where draws change method.
@@ -85,16 +77,12 @@ class candidates {
 
   /// Ends the work on a row and restores it if it was edited. Binding another row does so too.
   void release() noexcept {
-    for (std::size_t i = undo_.size(); i-- > 0;) mutable_row_[undo_[i].id] = undo_[i].logit;
-    undo_.clear();
-    if (registered_) detail::row_registry::leave(mutable_row_);
+    if (registered_) detail::row_registry::leave(dense_.mutable_data());
     registered_ = false;
-    mutable_row_ = nullptr;
-    row_ = {};
+    dense_.release();
     vocabulary_size_ = 0;
     status_ = row_status::ok;
     forget_facts();
-    clear_dense();
     ids_.clear();
     z_.clear();
   }
@@ -108,7 +96,7 @@ class candidates {
   [[nodiscard]] row_status status() { return read(), status_; }
 
   /// The number of tokens that are not gone. Reads the row.
-  [[nodiscard]] std::size_t size() { return read(), size_; }
+  [[nodiscard]] std::size_t size() { return read() ? count() : 0; }
 
   /// The logit of a token as it stands, -inf if it is gone. Does not read the row. O(1) dense, O(log size) compact.
   [[nodiscard]] float logit(token_id id) const {
@@ -141,7 +129,7 @@ class candidates {
   /// The population standard deviation of the logits that are not gone. Two passes in double.
   [[nodiscard]] double sigma() {
     if (!read()) return 0;
-    const double count = static_cast<double>(size_);
+    const double count = static_cast<double>(this->count());
     double sum = 0, squares = 0;
     each([&](token_id, float z) { sum = math::rounded(sum + relative(z)); });
     const double mean = sum / count;
@@ -169,7 +157,7 @@ class candidates {
     const float z = stored(id);
     if (!read() || is_gone(z)) return 0;
     std::size_t place = 1;
-    each([&](token_id other, float value) { place += before({other, value}, {id, z}); });
+    each([&](token_id other, float value) { place += detail::before({other, value}, {id, z}); });
     return place;
   }
 
@@ -239,7 +227,7 @@ class candidates {
         if (!is_gone(z_[i])) z_[i] = math::flush_denormal(f(ids_[i], effective_float(z_[i])));
       }
     } else {
-      write_workspace([&](token_id id, float z) { return is_gone(z) ? gone : f(id, effective_float(z)); });
+      dense_.rewrite([&](token_id id, float z) { return is_gone(z) ? gone : f(id, effective_float(z)); });
     }
     scale_ = 1;
     shift_ = 0;
@@ -250,7 +238,12 @@ class candidates {
   /// back, or make a bad row good. For compatibility with libraries whose processors do so. O(n).
   template <class F>
   void rewrite(F f) {
-    write_workspace([&](token_id id, float z) { return f(id, effective_float(z)); });
+    const auto all = [&](token_id id, float z) { return f(id, effective_float(z)); };
+    if (compact_) {
+      dense_.rewrite_listed(ids_, z_, all);
+    } else {
+      dense_.rewrite(all);
+    }
     compact_ = false;
     scale_ = 1;
     shift_ = 0;
@@ -262,15 +255,13 @@ class candidates {
   /// Ids beyond the mask are gone. May empty the row. O(n / 64) dense.
   void allow(std::span<const std::uint64_t> mask) {
     if (bad()) return;
-    const auto word = [&](std::size_t b) { return b < mask.size() ? mask[b] : std::uint64_t{0}; };
     if (compact_) {
       for (std::size_t i = 0; i < ids_.size(); ++i) {
         const auto id = static_cast<std::size_t>(ids_[i]);
-        if ((word(id / 64) >> (id % 64) & 1) == 0) z_[i] = gone;
+        if (id / 64 >= mask.size() || (mask[id / 64] >> (id % 64) & 1) == 0) z_[i] = gone;
       }
     } else {
-      use_mask();
-      for (std::size_t b = 0; b < mask_.size(); ++b) mask_[b] &= word(b);
+      dense_.mask(mask);
     }
     forget_facts();
   }
@@ -290,25 +281,24 @@ class candidates {
 
   /// Keeps the `count` largest, at least one. Reads the row.
   void keep_largest(std::size_t count) {
-    if (!read() || count >= size_) return;
+    if (!read() || !more_than(count)) return;
     if (count <= 1) return keep_argmax();
-    sort_prefix(count);
-    cut(order_[count - 1], count);
+    cut(nth(count), count);
   }
 
   /// Keeps logits >= threshold, and the largest `min_keep` (at least one) in any case. Reads the row.
   void keep_above(double threshold, std::size_t min_keep = 1) {
     if (!read()) return;
-    std::size_t count = 0;
-    entry lowest{-1, std::numeric_limits<float>::max()};
-    each([&](token_id id, float z) {
-      if (!(effective(z) >= threshold)) return;
-      ++count;
-      if (z <= lowest.logit) lowest = {id, z};
+    const float border = lowest_reaching(threshold);
+    if (is_gone(border)) return;
+    std::size_t kept = 0;
+    entry last{-1, std::numeric_limits<float>::max()};
+    each_at_least(border, [&](token_id id, float z) {
+      ++kept;
+      if (z <= last.logit) last = {id, z};
     });
-    if (count == size_) return;
-    if (count < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
-    cut(lowest, count);
+    if (kept < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
+    if (more_than(kept)) cut(last, kept);
   }
 
   /// Keeps the smallest set of probability mass >= p, filled in descending order, or, with a finite `around`, in
@@ -318,17 +308,9 @@ class candidates {
     if (!read() || p >= 1) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
     if (math::is_finite(around)) return keep_mass_around(p, min_keep, around);
-    measure_mass();
-    const double wanted = math::product(p, mass_);
-    double mass = 0;
-    std::size_t kept = 0;
-    for (std::size_t reach = 32; kept < size_; reach *= 4) {
-      sort_prefix(reach);
-      for (; kept < order_.size();) {
-        mass = math::rounded(mass + math::exp(relative(order_[kept].logit)));
-        ++kept;
-        if (mass >= wanted && kept >= min_keep) return kept < size_ ? cut(order_[kept - 1], kept) : void();
-      }
+    if (!keep_mass_within(p, min_keep, estimated_mass())) {
+      measure_mass();
+      keep_mass_within(p, min_keep, {mass_, mass_});
     }
   }
 
@@ -347,15 +329,13 @@ class candidates {
     out.clear();
     if (!read()) return;
     const math::weight_map weight(max_, scale_);
-    each([&](token_id id, float z) {
-      if (const float w = weight(z); w > 0) {
-        out.ids.push_back(id);
-        out.weights.push_back(static_cast<double>(w));
-      }
+    each_weight(weight, [&](token_id id, double w) {
+      out.ids.push_back(id);
+      out.weights.push_back(w);
     });
     if (drawn_by_rejection()) {
-      out.block_bounds.assign((vocabulary_size_ + 63) / 64, 0);
-      each_block([&](std::size_t b, float peak) { out.block_bounds[b] = block_bound(weight(peak)); });
+      out.block_bounds.assign(dense_.blocks(), 0);
+      each_peak_weight(weight, [&](std::size_t b, float w) { out.block_bounds[b] = block_bound(w); });
     }
     out.total = sum_of_weights(out.ids, out.weights, blocks_);
   }
@@ -364,7 +344,7 @@ class candidates {
   /// number. Equals drawing from probabilities(). Reads the row.
   [[nodiscard]] token_id draw(const draw_stream& draws, purpose why = purpose::sample, std::uint32_t index = 0) {
     if (!read()) return no_token;
-    if (size_ == 1) return argmax();
+    if (!more_than(1)) return argmax();
     if (draws.hook() != nullptr) {
       probabilities(hooked_);
       return decant::draw(hooked_, draws, why, index, blocks_);
@@ -373,8 +353,8 @@ class candidates {
     const bool reject = drawn_by_rejection();
     blocks_.clear();
     if (reject) {
-      each_block([&](std::size_t b, float peak) {
-        if (const float w = weight(peak); w > 0) blocks_.push(static_cast<std::uint32_t>(b), block_bound(w), 0);
+      each_peak_weight(weight, [&](std::size_t b, float w) {
+        if (w > 0) blocks_.push(static_cast<std::uint32_t>(b), block_bound(w), 0);
       });
     } else {
       push_sums(weight);
@@ -395,59 +375,37 @@ class candidates {
  private:
   static constexpr std::size_t whole_row = std::numeric_limits<std::size_t>::max();
   static constexpr double from_the_top = std::bit_cast<double>(0x7FF0000000000000U);  // +infinity
-  static constexpr std::uint32_t not_patched = std::numeric_limits<std::uint32_t>::max();
-
-  /// The caller's row, or the workspace row, in whichever width it has.
-  struct row_view {
-    const float* f32 = nullptr;
-    const bfloat16* bf16 = nullptr;
-    const float16* f16 = nullptr;
-
-    [[nodiscard]] float operator[](std::size_t i) const noexcept {
-      return math::flush_denormal(f32 != nullptr    ? f32[i]
-                                  : bf16 != nullptr ? math::to_float(bf16[i])
-                                                    : math::to_float(f16[i]));
-    }
-  };
-
-  static bool before(const entry& x, const entry& y) noexcept {
-    return x.logit > y.logit || (x.logit == y.logit && x.id < y.id);
-  }
-
   // ---- binding
 
   void bind_span(std::span<float> row, std::size_t vocabulary_size) {
-    begin({.f32 = row.data()}, row.size(), vocabulary_size);
+    dense_.bind_mutable(row.data(), begin(row.size(), vocabulary_size));
     const auto answer = detail::row_registry::enter(row.data());
     DECANT_ASSERT(answer != detail::row_registry::answer::already_bound, "two candidates on one mutable row");
     registered_ = answer == detail::row_registry::answer::watched;
-    mutable_row_ = row.data();
   }
-  void bind_span(std::span<const float> row, std::size_t vocabulary_size) {
-    begin({.f32 = row.data()}, row.size(), vocabulary_size);
+  template <class Element>
+  void bind_span(std::span<const Element> row, std::size_t vocabulary_size) {
+    dense_.bind(row.data(), begin(row.size(), vocabulary_size));
   }
-  void bind_span(std::span<const bfloat16> row, std::size_t vocabulary_size) {
-    begin({.bf16 = row.data()}, row.size(), vocabulary_size);
+  void bind_span(std::span<bfloat16> row, std::size_t vocabulary_size) {
+    bind_span(std::span<const bfloat16>(row), vocabulary_size);
   }
-  void bind_span(std::span<const float16> row, std::size_t vocabulary_size) {
-    begin({.f16 = row.data()}, row.size(), vocabulary_size);
+  void bind_span(std::span<float16> row, std::size_t vocabulary_size) {
+    bind_span(std::span<const float16>(row), vocabulary_size);
   }
 
-  void begin(row_view row, std::size_t row_size, std::size_t vocabulary_size) {
+  /// Ends with the row before; the number of ids that the new one has.
+  std::size_t begin(std::size_t row_size, std::size_t vocabulary_size) {
     release();
     if (vocabulary_size == whole_row) vocabulary_size = row_size;
     DECANT_ASSERT(vocabulary_size > 0, "a row needs at least one logit");
     DECANT_ASSERT(vocabulary_size <= row_size, "the vocabulary is larger than the row");
-    row_ = row;
     vocabulary_size_ = vocabulary_size;
-    in_workspace_ = false;
     compact_ = false;
-    bounded_ = false;
     narrowed_ = false;
     scale_ = 1;
     shift_ = 0;
-    status_ = row_status::ok;
-    forget_facts();
+    return vocabulary_size;
   }
 
   void check(token_id id) const {
@@ -470,72 +428,85 @@ class candidates {
     return math::product(scale_, static_cast<double>(z) - static_cast<double>(max_));
   }
 
-  [[nodiscard]] bool masked_out(std::size_t id) const noexcept {
-    return !mask_.empty() && (mask_[id / 64] >> (id % 64) & 1) == 0;
-  }
-
-  [[nodiscard]] bool outside_bound(token_id id, float z) const noexcept {
-    return bounded_ && !(z > bound_.logit || (z == bound_.logit && id <= bound_.id));
-  }
-
-  /// A dense value with patches applied, before mask and bound.
-  [[nodiscard]] float dense(std::size_t id) const noexcept {
-    if (!patch_of_.empty() && patch_of_[id / 64] != not_patched) {
-      return patches_[std::size_t{patch_of_[id / 64]} * 64 + id % 64];
+  /// The smallest z whose logit as it stands is >= threshold; the largest of all where only that one is, -inf where all
+  /// are.
+  [[nodiscard]] float lowest_reaching(double threshold) const noexcept {
+    constexpr float lowest = detail::dense_row::lowest;
+    if (effective(lowest) >= threshold) return gone;
+    // Floats in their order are integers in theirs: halve the distance between one below and one at or above.
+    const auto key = [](float z) {
+      const auto bits = std::bit_cast<std::int32_t>(z);
+      return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : std::int64_t{bits};
+    };
+    const auto value = [](std::int64_t k) {
+      const auto bits =
+          static_cast<std::int32_t>(k < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - k : k);
+      return math::flush_denormal(std::bit_cast<float>(bits));
+    };
+    std::int64_t below = key(lowest), reached = key(std::numeric_limits<float>::max()) + 1;
+    while (reached - below > 1) {
+      const std::int64_t middle = below + (reached - below) / 2;
+      (effective(value(middle)) >= threshold ? reached : below) = middle;
     }
-    return row_[id];
+    return value(reached);
   }
 
   [[nodiscard]] float stored(token_id id) const noexcept {
-    if (compact_) {
-      const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
-      return found != ids_.end() && *found == id ? z_[static_cast<std::size_t>(found - ids_.begin())] : gone;
-    }
-    const auto i = static_cast<std::size_t>(id);
-    if (masked_out(i)) return gone;
-    const float z = dense(i);
-    return outside_bound(id, z) ? gone : z;
+    if (!compact_) return dense_[id];
+    const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
+    return found != ids_.end() && *found == id ? z_[static_cast<std::size_t>(found - ids_.begin())] : gone;
   }
 
   /// Calls f(id, z) for every token that is not gone, ascending.
   template <class F>
   void each(F f) const {
-    if (compact_) {
-      for (std::size_t i = 0; i < ids_.size(); ++i) {
-        if (!is_gone(z_[i])) f(ids_[i], z_[i]);
-      }
-      return;
-    }
-    for (std::size_t first = 0; first < vocabulary_size_; first += 64) {
-      if (!mask_.empty() && mask_[first / 64] == 0) continue;
-      each_in_block(first / 64, f);
+    if (!compact_) return dense_.each(f);
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      if (!is_gone(z_[i])) f(ids_[i], z_[i]);
     }
   }
 
+  /// The same for z >= threshold, of a good row that has been read.
   template <class F>
-  void each_in_block(std::size_t b, F f) const {
-    const std::size_t end = std::min(vocabulary_size_, b * 64 + 64);
-    for (std::size_t i = b * 64; i < end; ++i) {
-      if (masked_out(i)) continue;
-      const float z = dense(i);
-      if (!is_gone(z) && !outside_bound(static_cast<token_id>(i), z)) f(static_cast<token_id>(i), z);
+  void each_at_least(float threshold, F f) const {
+    if (!compact_) return dense_.each_at_least(threshold, f);
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      if (z_[i] >= threshold) f(ids_[i], z_[i]);
     }
   }
 
-  /// Calls f(block, largest z in it) for every block of 64 ids that has a token, ascending.
+  /// Calls f(id, weight) for every token of positive weight, ascending.
   template <class F>
-  void each_block(F f) const {
-    std::size_t block = 0;
-    float peak = gone;
-    each([&](token_id id, float z) {
-      if (const std::size_t b = static_cast<std::size_t>(id) / 64; b != block) {
-        if (!is_gone(peak)) f(block, peak);
-        block = b;
-        peak = gone;
+  void each_weight(const math::weight_map& weight, F f) const {
+    if (compact_ || !weight.in_float()) {
+      return each([&](token_id id, float z) {
+        if (const float w = weight(z); w > 0) f(id, static_cast<double>(w));
+      });
+    }
+    math::block_weights weights;
+    const std::span<const float> peaks = dense_.peaks();
+    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
+      if (is_gone(peaks[b])) continue;
+      fill_block(b, 0, weight, weights);
+      for (std::size_t i = 0; i < 64; ++i) {
+        if (weights[i] > 0) f(static_cast<token_id>(b * 64 + i), weights[i]);
       }
-      peak = is_gone(peak) || z > peak ? z : peak;
-    });
-    if (!is_gone(peak)) f(block, peak);
+    }
+  }
+
+  /// Calls f(block, weight of its largest value) for every block of a dense row that has a token, ascending.
+  template <class F>
+  void each_peak_weight(const math::weight_map& weight, F f) {
+    const std::span<const float> peaks = dense_.peaks();
+    peak_weights_.resize(peaks.size());
+    if (weight.in_float()) {
+      math::kernels().float_weights(peaks.data(), peaks.size(), weight.parameters(), peak_weights_.data());
+    } else {
+      std::ranges::transform(peaks, peak_weights_.begin(), [&](float z) { return is_gone(z) ? 0 : weight(z); });
+    }
+    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
+      if (!is_gone(peaks[b])) f(b, peak_weights_[b]);
+    }
   }
 
   // ---- facts
@@ -545,7 +516,21 @@ class candidates {
     if (known_) return status_ == row_status::ok;
     DECANT_ASSERT(vocabulary_size_ > 0, "no row is bound");
     known_ = true;
+    if (compact_) return look_at_each();
+    const math::row_summary seen = dense_.measure();
+    if (seen.content == math::row_content::suspicious) return look_at_each();
+    max_ = seen.max;
+    status_ = is_gone(max_) ? row_status::empty : row_status::ok;
+    argmax_ = bad() ? no_token : dense_.first_of(max_);
+    counted_ = bad() || seen.content == math::row_content::finite;
+    size_ = bad() ? 0 : vocabulary_size_;
+    return !bad();
+  }
+
+  /// Reads token by token: a list, or a row that may hold a NaN or +inf.
+  bool look_at_each() {
     size_ = 0;
+    counted_ = true;
     max_ = gone;
     argmax_ = no_token;
     bool finite = true;
@@ -561,12 +546,29 @@ class candidates {
     return status_ == row_status::ok;
   }
 
+  /// The number of tokens of a good row that has been read.
+  std::size_t count() {
+    if (!counted_) size_ = dense_.count_at_least(detail::dense_row::lowest);
+    counted_ = true;
+    return size_;
+  }
+
+  /// Whether that is more than `limit`, which often can be told without counting.
+  bool more_than(std::size_t limit) {
+    if (!counted_) {
+      const std::span<const float> peaks = dense_.peaks();
+      const auto used = math::kernels().count_at_least(peaks.data(), peaks.size(), detail::dense_row::lowest);
+      if (used > limit) return true;
+    }
+    return count() > limit;
+  }
+
   /// Known to be bad. Edits do not read: they only heed what has been found.
   [[nodiscard]] bool bad() const noexcept { return status_ != row_status::ok; }
 
   void forget_facts() noexcept {
     if (bad()) return;
-    known_ = false;
+    known_ = counted_ = false;
     mass_known_ = false;
     order_.clear();
   }
@@ -586,18 +588,162 @@ class candidates {
     entropy_ = std::max(0.0, math::log(sum) - weighted / sum);
   }
 
+  /// Two numbers between which the sum of the double exponentials lies: from the weights of the law, whose errors are
+  /// bounded, in one pass of cheap arithmetic.
+  struct mass_bounds {
+    double low, high;
+  };
+  mass_bounds estimated_mass() {
+    const math::weight_map weight(max_, scale_);
+    if (mass_known_ || compact_ || !weight.in_float()) {
+      measure_mass();
+      return {mass_, mass_};
+    }
+    const math::weight_parameters parameters = weight.parameters();
+    math::portable::mass_sums sums{};
+    const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 * 64 : 0;
+    if (even > 0) sums = math::kernels().mass(dense_.data(), even, parameters);
+    float buffer[64], kept[64];
+    for (std::size_t b = even / 64; b < dense_.blocks(); ++b) {
+      if (is_gone(dense_.peaks()[b])) continue;
+      const detail::dense_row::block at = dense_.block_at(b, buffer);
+      for (std::size_t i = 0; i < 64; ++i) kept[i] = (at.keep >> i & 1) != 0 ? at.values[i] : gone;
+      const math::portable::mass_sums more = math::kernels().mass(kept, 64, parameters);
+      sums.mass += more.mass;
+      sums.weighted += more.weighted;
+    }
+    return bounds_of(sums.mass, error_of(sums));
+  }
+
+  /// The relative error of a mass that a kernel gives: 1.8e-7 of the exponential itself, twice 2^-24 of sums of four,
+  /// and three roundings of the exponent, each 2^-24 of it, where the mean exponent is what counts. Weights below
+  /// 2^-126 are left out.
+  [[nodiscard]] double error_of(const math::portable::mass_sums& sums) const noexcept {
+    const double mean_exponent = -sums.weighted / sums.mass;
+    return 3.1e-7 + 1.3e-7 * mean_exponent + static_cast<double>(vocabulary_size_) * 0x1p-126;
+  }
+  static mass_bounds bounds_of(double mass, double error) noexcept { return {mass * (1 - error), mass * (1 + error)}; }
+
+  /// Keeps the nucleus if it is the same for every total between the two; else does nothing and says so.
+  bool keep_mass_within(double p, std::size_t min_keep, mass_bounds total) {
+    const double low = math::product(p, total.low), high = math::product(p, total.high);
+    double mass = 0;
+    std::size_t kept = 0;
+    for (std::size_t reach = 64; more_than(kept); reach *= 4) {
+      sort_prefix(reach);
+      for (; kept < order_.size();) {
+        mass = math::rounded(mass + math::exp(relative(order_[kept].logit)));
+        ++kept;
+        if (kept < min_keep || mass < low) continue;
+        if (mass < high) return false;
+        if (more_than(kept)) cut(order_[kept - 1], kept);
+        return true;
+      }
+    }
+    return true;
+  }
+
+  /// Fills order_ with the first `count` tokens in descending order, all if there are not so many, and maybe more.
   void sort_prefix(std::size_t count) {
     if (!read()) return order_.clear();
-    count = std::min(count, size_);
     if (order_.size() >= count) return;
     // Grow by more than was asked, so that a caller who walks down pays for few sorts.
-    count = std::min(size_, std::max({count, 2 * order_.size(), std::size_t{32}}));
-    order_.clear();
-    each([&](token_id id, float z) { order_.push_back({id, z}); });
-    const auto end = order_.begin() + static_cast<std::ptrdiff_t>(count);
-    if (count < order_.size()) std::nth_element(order_.begin(), end - 1, order_.end(), before);
-    std::sort(order_.begin(), end, before);
-    order_.resize(count);
+    count = std::max({count, 2 * order_.size(), std::size_t{32}});
+    if (!more_than(count)) count = this->count();
+    if (order_.size() >= count) return;
+    gather(count, order_);
+    select(order_, count);
+    std::sort(order_.begin(), order_.end(), detail::before);
+  }
+
+  /// Leaves the first `count` in descending order, in any order, the last of them at the end.
+  static void select(std::vector<entry>& entries, std::size_t count) {
+    const auto end = entries.begin() + static_cast<std::ptrdiff_t>(count);
+    std::nth_element(entries.begin(), end - 1, entries.end(), detail::before);
+    entries.resize(count);
+  }
+
+  /// The last of the first `count` tokens in descending order, of which there are more.
+  entry nth(std::size_t count) {
+    if (order_.size() >= count) return order_[count - 1];
+    gather(count, gathered_);
+    select(gathered_, count);
+    return gathered_.back();
+  }
+
+  /// Collects, in ascending id, at least the first `count` tokens in descending order. There are that many.
+  void gather(std::size_t count, std::vector<entry>& out) {
+    const float threshold = compact_ ? detail::dense_row::lowest : threshold_for(count);
+    out.clear();
+    std::size_t at_threshold = 0;
+    each_at_least(threshold, [&](token_id id, float z) {
+      // Of those at the threshold itself the first ones are enough.
+      if (z > threshold || ++at_threshold <= count) out.push_back({id, z});
+    });
+  }
+
+  /// A value that at least `count` tokens of a dense row reach, and, ties apart, not many more.
+  float threshold_for(std::size_t count) {
+    constexpr float lowest = detail::dense_row::lowest;
+    const std::span<const float> peaks = dense_.peaks();
+    const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
+    if (!dense_.bounded() && 4 * count <= 3 * dense_.blocks() && reach(lowest) >= count) {
+      // As many blocks as tokens are asked for reach the answer: halve, first in value, then in the order of floats.
+      const std::size_t enough = count + count / 8 + 2;
+      float high = max_, low = lowest, step = 1;
+      if (reach(high) >= count) return high;
+      while (low == lowest && step < 0x1p20F) {
+        const float t = max_ - step;
+        step *= 2;
+        if (t > lowest && reach(t) >= count)
+          low = t;
+        else
+          high = t;
+      }
+      for (int i = 0; i < 48; ++i) {
+        const float middle = i < 16 && low > lowest ? low + (high - low) / 2 : between(low, high);
+        if (!(middle > low && middle < high)) break;
+        const std::size_t found = reach(middle);
+        if (found < count) {
+          high = middle;
+          continue;
+        }
+        low = middle;
+        if (found <= enough) break;
+      }
+      return low;
+    }
+    return sampled_threshold(count);
+  }
+
+  /// The float in the middle between two, in the order of floats.
+  static float between(float low, float high) noexcept {
+    const auto key = [](float z) {
+      const auto bits = std::bit_cast<std::int32_t>(z);
+      return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : std::int64_t{bits};
+    };
+    const std::int64_t middle = key(low) + (key(high) - key(low)) / 2;
+    const std::int64_t bits = middle < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - middle : middle;
+    return math::flush_denormal(std::bit_cast<float>(static_cast<std::int32_t>(bits)));
+  }
+
+  /// The same from a sample of the row, for many tokens; -inf's successor if the sample does not help.
+  float sampled_threshold(std::size_t count) {
+    constexpr std::size_t sample_size = 4096;
+    constexpr float lowest = detail::dense_row::lowest;
+    if (vocabulary_size_ < 2 * sample_size || 2 * count > vocabulary_size_) return lowest;
+    sample_.clear();
+    const std::size_t stride = vocabulary_size_ / sample_size;
+    for (std::size_t i = 0; i < sample_size; ++i) sample_.push_back(dense_[static_cast<token_id>(i * stride)]);
+    const double share = static_cast<double>(count) / static_cast<double>(vocabulary_size_) * sample_size;
+    for (double rank = share + 4 * std::sqrt(share) + 4; rank < sample_size / 2; rank *= 2) {
+      const auto at = sample_.begin() + static_cast<std::ptrdiff_t>(rank);
+      std::nth_element(sample_.begin(), at, sample_.end(), [](float x, float y) { return x > y; });
+      const float t = *at;
+      if (is_gone(t)) break;
+      if (dense_.count_at_least(t) >= count) return t;
+    }
+    return lowest;
   }
 
   // ---- narrowing
@@ -620,17 +766,17 @@ class candidates {
     } else if (count <= list_limit_) {
       ids_.clear();
       z_.clear();
-      each([&](token_id id, float z) {
+      dense_.each_at_least(last.logit, [&](token_id id, float z) {
         if (!inside(id, z)) return;
         ids_.push_back(id);
         z_.push_back(z);
       });
-      become_compact();
+      compact_ = true;
     } else {
-      bounded_ = true;
-      bound_ = last;
+      dense_.set_bound(last);
     }
     size_ = count;
+    counted_ = true;
   }
 
   /// The scan has found the argmax: no further pass.
@@ -641,7 +787,8 @@ class candidates {
     ids_.assign(1, argmax_);
     z_.assign(1, max_);
     size_ = 1;
-    become_compact();
+    counted_ = true;
+    compact_ = true;
   }
 
   void keep_mass_around(double p, std::size_t min_keep, double around) {
@@ -658,7 +805,7 @@ class candidates {
       mass = math::rounded(mass + math::exp(relative(near_[kept].z)));
       ++kept;
     }
-    if (kept == size_) return;
+    if (kept == near_.size()) return;
     near_.resize(kept);
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) { return x.id < y.id; });
     keep_listed();
@@ -674,28 +821,16 @@ class candidates {
         ids_.push_back(d.id);
         z_.push_back(d.z);
       }
-      become_compact();
+      compact_ = true;
     } else {
       std::size_t next = 0;
-      write_workspace([&](token_id id, float z) {
+      dense_.rewrite([&](token_id id, float z) {
         if (next == near_.size() || near_[next].id != id) return gone;
         ++next;
         return z;
       });
     }
     forget_facts();
-  }
-
-  void become_compact() noexcept {
-    compact_ = true;
-    clear_dense();
-  }
-
-  void clear_dense() noexcept {
-    bounded_ = false;
-    mask_.clear();
-    patch_of_.clear();
-    patches_.clear();
   }
 
   // ---- editing
@@ -727,64 +862,15 @@ class candidates {
       const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
       z_[static_cast<std::size_t>(found - ids_.begin())] = z;
     } else {
-      put_dense(id, z);
+      dense_.put(id, z);
     }
     forget_facts();
-  }
-
-  void put_dense(token_id id, float z) {
-    const auto i = static_cast<std::size_t>(id);
-    // An edited token must not be judged by a bound that it was let through before: settle the bound's verdicts.
-    if (bounded_) write_workspace([](token_id, float value) { return value; });
-    if (in_workspace_) {
-      workspace_[i] = z;
-    } else if (mutable_row_ != nullptr) {
-      undo_.push_back({id, mutable_row_[i]});
-      mutable_row_[i] = z;
-    } else {
-      patch(i / 64)[i % 64] = z;
-    }
-  }
-
-  /// The private copy of a block of a row that must not be written.
-  float* patch(std::size_t b) {
-    if (patch_of_.empty()) patch_of_.assign((vocabulary_size_ + 63) / 64, not_patched);
-    if (patch_of_[b] == not_patched) {
-      patch_of_[b] = static_cast<std::uint32_t>(patches_.size() / 64);
-      for (std::size_t i = b * 64; i < b * 64 + 64; ++i) patches_.push_back(i < vocabulary_size_ ? row_[i] : gone);
-    }
-    return patches_.data() + patch_of_[b] * std::size_t{64};
-  }
-
-  /// Makes the workspace the row, with f(id, z) for every id, gone ones passed as -inf.
-  template <class F>
-  void write_workspace(F f) {
-    workspace_.resize(vocabulary_size_);
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < vocabulary_size_; ++i) {
-      float z = gone;
-      if (!compact_) {
-        z = stored(static_cast<token_id>(i));
-      } else if (at < ids_.size() && static_cast<std::size_t>(ids_[at]) == i) {
-        z = z_[at++];
-      }
-      workspace_[i] = math::flush_denormal(f(static_cast<token_id>(i), z));
-    }
-    row_ = {.f32 = workspace_.data()};
-    in_workspace_ = true;
-    clear_dense();
-  }
-
-  void use_mask() {
-    if (!mask_.empty()) return;
-    mask_.assign((vocabulary_size_ + 63) / 64, ~std::uint64_t{0});
-    if (vocabulary_size_ % 64 != 0) mask_.back() = (std::uint64_t{1} << (vocabulary_size_ % 64)) - 1;
   }
 
   // ---- drawing
 
   /// The one bit that decides how a law is drawn: nothing has narrowed it, and it is too long to weigh whole.
-  [[nodiscard]] bool drawn_by_rejection() const noexcept { return !narrowed_ && size_ > compact_limit; }
+  [[nodiscard]] bool drawn_by_rejection() { return !narrowed_ && more_than(compact_limit); }
 
   /// At least the sum of 64 weights none of which is above `peak` by more than the rounding of the exponential.
   static double block_bound(float peak) noexcept { return 64.0 * (1.0 + 0x1p-20) * static_cast<double>(peak); }
@@ -811,9 +897,19 @@ class candidates {
       }
       return;
     }
-    for (std::size_t b = 0; b * 64 < vocabulary_size_; ++b) {
-      fill_block(b, 0, weight, slots);
-      finish(b, 64, 0, 0);
+    const std::span<const float> peaks = dense_.peaks();
+    const float border = dense_.bounded() ? dense_.bound() : detail::dense_row::lowest;
+    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
+      if (!(peaks[b] >= border)) continue;
+      if (weight.in_float()) {
+        float buffer[64];
+        const detail::dense_row::block at = dense_.block_at(b, buffer);
+        const double sum = math::kernels().weight_sum(at.values, at.keep, weight.parameters());
+        if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, 0);
+      } else {
+        fill_block(b, 0, weight, slots);
+        finish(b, 64, 0, 0);
+      }
     }
   }
 
@@ -823,7 +919,12 @@ class candidates {
     const auto store = [&](token_id id, float z) {
       out[static_cast<std::size_t>(id) % 64] = static_cast<double>(weight(z));
     };
-    if (!compact_) return each_in_block(b, store);
+    if (!compact_ && weight.in_float()) {
+      float buffer[64];
+      const detail::dense_row::block at = dense_.block_at(b, buffer);
+      return math::kernels().weights(at.values, at.keep, weight.parameters(), out);
+    }
+    if (!compact_) return dense_.each_in_block(b, store);
     for (std::size_t i = begin; i < ids_.size() && static_cast<std::size_t>(ids_[i]) / 64 == b; ++i) {
       if (!is_gone(z_[i])) store(ids_[i], z_[i]);
     }
@@ -835,27 +936,22 @@ class candidates {
     float z;
   };
 
-  row_view row_;
-  float* mutable_row_ = nullptr;
+  detail::dense_row dense_;
   std::size_t vocabulary_size_ = 0, list_limit_ = compact_limit;
-  bool registered_ = false, in_workspace_ = false, compact_ = false, bounded_ = false, narrowed_ = false;
-  bool known_ = false, mass_known_ = false;
+  bool registered_ = false, compact_ = false, narrowed_ = false;
+  bool known_ = false, counted_ = false, mass_known_ = false;
   row_status status_ = row_status::ok;
   token_id argmax_ = no_token;
   float max_ = gone;
-  entry bound_{};
   std::size_t size_ = 0;
   double scale_ = 1, shift_ = 0;
   double mass_ = 0, log_sum_ = 0, entropy_ = 0;
 
-  std::vector<entry> undo_;              // what stood in the mutable row, oldest first
-  std::vector<std::uint32_t> patch_of_;  // per block: its place in patches_; empty while there are none
-  std::vector<float> patches_;           // blocks of 64
-  std::vector<std::uint64_t> mask_;      // bit set: allowed; empty while all are
-  std::vector<float> workspace_;         // the row, once a dense map or an edit under a bound has been made
-  std::vector<token_id> ids_;            // compact form, ascending; a ban leaves -inf in z_ until the next narrowing
+  std::vector<token_id> ids_;  // compact form, ascending; a ban leaves -inf in z_ until the next narrowing
   std::vector<float> z_;
   std::vector<entry> order_, listed_;  // descending prefix: stored, and as handed out
+  std::vector<entry> gathered_;
+  std::vector<float> sample_, peak_weights_;
   std::vector<distant> near_;
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;

@@ -16,8 +16,9 @@ inline constexpr token_id no_token = -1;
 /// Its bits are stated, because -ffast-math lets a compiler assume that infinity does not exist.
 inline constexpr float gone = std::bit_cast<float>(0xFF800000U);
 
-/// Whether a stored logit is -inf.
-constexpr bool is_gone(float logit) noexcept { return std::bit_cast<std::uint32_t>(logit) == 0xFF800000U; }
+/// Whether a stored logit is -inf. (By reference: clang++ -ffast-math takes it as read that no float passed by value is
+/// infinite.)
+constexpr bool is_gone(const float& logit) noexcept { return std::bit_cast<std::uint32_t>(logit) == 0xFF800000U; }
 
 /// What a row of logits turned out to be when it was first read.
 enum class row_status : std::uint8_t {

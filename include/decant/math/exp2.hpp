@@ -32,6 +32,11 @@ DECANT_STRICT inline float exp2_weight(float y) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + static_cast<std::int32_t>(n) * (1 << 23));
 }
 
+/// The weights of a law in float, 2^(narrow (z - reference)): what kernels are told.
+struct weight_parameters {
+  float reference, narrow;
+};
+
 /// Maps stored logits z to weights e^(scale (z - reference)), which are at most 1.
 class weight_map {
  public:
@@ -39,9 +44,13 @@ class weight_map {
   DECANT_STRICT weight_map(float reference, double scale) noexcept
       : reference_(reference), base2_(scale * 1.4426950408889634), narrow_(static_cast<float>(base2_)) {}
 
+  /// Whether weights are computed in float from start to end, as kernels do it.
+  [[nodiscard]] bool in_float() const noexcept { return base2_ <= 0x1p100 && base2_ >= 0x1p-100; }
+  [[nodiscard]] weight_parameters parameters() const noexcept { return {reference_, narrow_}; }
+
   DECANT_STRICT float operator()(float z) const noexcept {
     // Beyond 2^100 either way a float product or difference could overflow, or a flushed one become visible.
-    if (base2_ > 0x1p100 || base2_ < 0x1p-100) {
+    if (!in_float()) {
       const double y = product(static_cast<double>(z) - static_cast<double>(reference_), base2_);
       return y < -126.0 ? 0.0F : exp2_weight(static_cast<float>(y));
     }

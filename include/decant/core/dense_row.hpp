@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <decant/core/errors.hpp>
+#include <decant/core/token.hpp>
+#include <decant/math/half.hpp>
+#include <decant/math/kernels.hpp>
+#include <decant/math/scalar.hpp>
+
+namespace decant {
+
+/// A token and its logit as it stands.
+struct entry {
+  token_id id;
+  float logit;
+
+  friend bool operator==(const entry&, const entry&) = default;
+};
+
+namespace detail {
+
+/// Larger logit first, then lower id.
+inline bool before(const entry& x, const entry& y) noexcept {
+  return x.logit > y.logit || (x.logit == y.logit && x.id < y.id);
+}
+
+/// All logits of a vocabulary, in memory that is the caller's: what candidates works on until few tokens are left.
+///
+/// Values are read where they are. Edits go into a mutable row itself, with an undo log, or into private copies of
+/// blocks of 64 where the row is const or 16 bits wide, or into a workspace row once everything has been rewritten.
+/// What is gone besides -inf is told by a bit mask, and by a bound: the last token that is kept in descending order.
+///
+/// Peaks, the largest value of every block, come from one pass over the row and are kept up to date by edits. They say
+/// which blocks can hold what is asked for, so that everything after that pass touches few of them. Denormals read as
+/// 0.
+class dense_row {
+ public:
+  static constexpr float lowest = -std::numeric_limits<float>::max();
+
+  template <class Element>
+  void bind(const Element* row, std::size_t size) {
+    clear();
+    row_ = {};
+    place(row);
+    size_ = size;
+  }
+  void bind_mutable(float* row, std::size_t size) {
+    bind(static_cast<const float*>(row), size);
+    mutable_row_ = row;
+  }
+
+  /// Puts back what edits have changed in a mutable row, and forgets the row.
+  void release() noexcept {
+    for (std::size_t i = undo_.size(); i-- > 0;) mutable_row_[undo_[i].id] = undo_[i].logit;
+    clear();
+    row_ = {};
+    size_ = 0;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return (size_ + 63) / 64; }
+  [[nodiscard]] const float* mutable_data() const noexcept { return mutable_row_; }
+
+  // ---- values
+
+  /// The value of a token, -inf if it is gone.
+  [[nodiscard]] float operator[](token_id id) const noexcept {
+    const auto i = static_cast<std::size_t>(id);
+    if (!mask_.empty() && (mask_[i / 64] >> (i % 64) & 1) == 0) return gone;
+    const float z = plain(i);
+    return bounded_ && !inside_bound(id, z) ? gone : z;
+  }
+
+  /// 64 values, raw (denormals as they are), and which of them count: those of the vocabulary that neither mask nor
+  /// bound excludes. A value that counts may still be -inf.
+  struct block {
+    const float* values;
+    std::uint64_t keep;
+  };
+
+  /// `buffer` is used where the values are not floats in memory; it must live as long as the block is used.
+  [[nodiscard]] block block_at(std::size_t b, float (&buffer)[64]) const noexcept {
+    const std::size_t begin = b * 64, length = std::min<std::size_t>(64, size_ - begin);
+    block found{buffer, length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1};
+    if (!patch_of_.empty() && patch_of_[b] != not_patched) {
+      found.values = patches_.data() + std::size_t{patch_of_[b]} * 64;
+    } else if (length < 64) {
+      for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? row_[begin + i] : gone;
+    } else if (row_.f32 != nullptr) {
+      found.values = row_.f32 + begin;
+    } else if (row_.bf16 != nullptr) {
+      math::kernels().widen_bf16(row_.bf16 + begin, buffer);
+    } else {
+      math::kernels().widen_f16(row_.f16 + begin, buffer);
+    }
+    if (!mask_.empty()) found.keep &= mask_[b];
+    if (bounded_ && found.keep != 0) found.keep &= inside_bound(b, found.values);
+    return found;
+  }
+
+  /// Calls f(id, z) for every token that is not gone, in ascending id.
+  template <class F>
+  void each(F f) const {
+    for (std::size_t b = 0; b < blocks(); ++b) {
+      if (!may_hold(b, lowest)) continue;
+      each_in_block(b, f);
+    }
+  }
+
+  template <class F>
+  void each_in_block(std::size_t b, F f) const {
+    float buffer[64];
+    const block at = block_at(b, buffer);
+    for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+      const float z = math::flush_denormal(at.values[i]);
+      if (!is_gone(z)) f(static_cast<token_id>(b * 64 + i), z);
+    }
+  }
+
+  /// Calls f(id, z) for every token with z >= threshold, in ascending id. The row must have been measured, and be good.
+  template <class F>
+  void each_at_least(float threshold, F f) const {
+    float buffer[64];
+    const float raw = raw_threshold(threshold);
+    for (std::size_t first = 0; first < blocks(); first += 64) {
+      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, threshold); hit != 0; hit &= hit - 1) {
+        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
+        if (b >= blocks()) break;
+        const block at = block_at(b, buffer);
+        for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
+          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+          f(static_cast<token_id>(b * 64 + i), math::flush_denormal(at.values[i]));
+        }
+      }
+    }
+  }
+
+  /// How many tokens have z >= threshold. Measured, and good.
+  [[nodiscard]] std::size_t count_at_least(float threshold) const {
+    const float raw = raw_threshold(threshold);
+    if (is_plain()) return math::kernels().count_at_least(row_.f32, size_, raw);
+    std::size_t count = 0;
+    float buffer[64];
+    for (std::size_t b = 0; b < blocks(); ++b) {
+      if (!(peaks_[b] >= threshold)) continue;
+      const block at = block_at(b, buffer);
+      count += static_cast<std::size_t>(std::popcount(at.keep & math::kernels().at_least(at.values, raw)));
+    }
+    return count;
+  }
+
+  /// Whether the values are floats in memory, one after the other, and nothing but -inf is gone.
+  [[nodiscard]] bool is_plain() const noexcept {
+    return row_.f32 != nullptr && patch_of_.empty() && mask_.empty() && !bounded_;
+  }
+  [[nodiscard]] const float* data() const noexcept { return row_.f32; }
+
+  // ---- peaks
+
+  /// Makes the peaks, if they are not up to date: one pass. What it found is a bound: `suspicious` may be a false
+  /// alarm.
+  math::row_summary measure() {
+    if (measured_) return summary_;
+    measured_ = true;
+    peaks_.resize((blocks() + 63) / 64 * 64);
+    std::fill(peaks_.begin() + static_cast<std::ptrdiff_t>(blocks()), peaks_.end(), gone);
+    if (sparse_mask()) {
+      summary_ = {gone, math::row_content::some_gone};
+      for (std::size_t b = 0; b < blocks(); ++b) {
+        peaks_[b] = gone;
+        if (mask_[b] != 0) measure_block(b);
+      }
+    } else {
+      const auto& kernels = math::kernels();
+      summary_ = row_.f32 != nullptr    ? kernels.peaks_f32(row_.f32, size_, peaks_.data())
+                 : row_.bf16 != nullptr ? kernels.peaks_bf16(row_.bf16, size_, peaks_.data())
+                                        : kernels.peaks_f16(row_.f16, size_, peaks_.data());
+      if (mask_.empty() && patch_of_.empty()) return summary_;
+      for (std::size_t b = 0; b < blocks(); ++b) {
+        const bool masked = !mask_.empty() && mask_[b] != whole_block(b);
+        if (masked || (!patch_of_.empty() && patch_of_[b] != not_patched)) measure_block(b);
+      }
+    }
+    find_max();
+    return summary_;
+  }
+
+  /// The largest value of every block of a measured row, -inf where there is none, padded with -inf to a multiple
+  /// of 64. Under a bound it may belong to a token that is gone.
+  [[nodiscard]] std::span<const float> peaks() const noexcept { return peaks_; }
+
+  /// The first token whose value is `max`. Measured, good, and there is one.
+  [[nodiscard]] token_id first_of(float max) const noexcept {
+    token_id found = no_token;
+    float buffer[64];
+    for (std::size_t first = 0; found == no_token && first < peaks_.size(); first += 64) {
+      const std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, max);
+      if (hit == 0) continue;
+      const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
+      const block at = block_at(b, buffer);
+      const std::uint64_t largest = at.keep & math::kernels().at_least(at.values, raw_threshold(max));
+      found = static_cast<token_id>(b * 64 + static_cast<std::size_t>(std::countr_zero(largest)));
+    }
+    return found;
+  }
+
+  // ---- what is gone
+
+  /// Tokens after `last` in descending order are gone from here on.
+  void set_bound(entry last) noexcept {
+    bounded_ = true;
+    bound_ = last;
+  }
+  [[nodiscard]] bool bounded() const noexcept { return bounded_; }
+  [[nodiscard]] float bound() const noexcept { return bound_.logit; }
+
+  /// Tokens whose bit is not set are gone; ids beyond the mask too.
+  void mask(std::span<const std::uint64_t> allowed) {
+    if (bounded_) rewrite([](token_id, float z) { return z; });
+    if (mask_.empty()) {
+      mask_.resize(blocks());
+      for (std::size_t b = 0; b < mask_.size(); ++b) mask_[b] = whole_block(b);
+    }
+    for (std::size_t b = 0; b < mask_.size(); ++b) mask_[b] &= b < allowed.size() ? allowed[b] : 0;
+    measured_ = false;
+  }
+
+  // ---- edits
+
+  /// Stores a value. (Under a bound the row is rewritten first: an edited token must not be judged by a bound that it
+  /// was let through before.)
+  void put(token_id id, float z) {
+    const auto i = static_cast<std::size_t>(id);
+    if (bounded_) rewrite([](token_id, float value) { return value; });
+    if (in_workspace_) {
+      workspace_[i] = z;
+    } else if (mutable_row_ != nullptr) {
+      undo_.push_back({id, mutable_row_[i]});
+      mutable_row_[i] = z;
+    } else {
+      patch(i / 64)[i % 64] = z;
+    }
+    if (!measured_) return;
+    const float old = peaks_[i / 64];
+    measure_block(i / 64);
+    if (peaks_[i / 64] >= summary_.max) {
+      summary_.max = peaks_[i / 64];
+    } else if (old == summary_.max) {
+      find_max();
+    }
+  }
+
+  /// Makes the workspace the row, with f(id, z) for every id, gone ones passed as -inf.
+  template <class F>
+  void rewrite(F f) {
+    workspace_.resize(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      const auto id = static_cast<token_id>(i);
+      workspace_[i] = math::flush_denormal(f(id, (*this)[id]));
+    }
+    use_workspace();
+  }
+
+  /// The same where the values to start from are listed, by ascending id.
+  template <class F>
+  void rewrite_listed(std::span<const token_id> ids, std::span<const float> values, F f) {
+    workspace_.resize(size_);
+    for (std::size_t i = 0, at = 0; i < size_; ++i) {
+      const auto id = static_cast<token_id>(i);
+      const bool listed = at < ids.size() && ids[at] == id;
+      workspace_[i] = math::flush_denormal(f(id, listed ? values[at] : gone));
+      at += listed;
+    }
+    use_workspace();
+  }
+
+ private:
+  static constexpr std::uint32_t not_patched = std::numeric_limits<std::uint32_t>::max();
+
+  /// The caller's row, or the workspace row, in whichever width it has.
+  struct view {
+    const float* f32 = nullptr;
+    const bfloat16* bf16 = nullptr;
+    const float16* f16 = nullptr;
+
+    [[nodiscard]] float operator[](std::size_t i) const noexcept {
+      return f32 != nullptr ? f32[i] : bf16 != nullptr ? math::to_float(bf16[i]) : math::to_float(f16[i]);
+    }
+  };
+  void place(const float* row) noexcept { row_.f32 = row; }
+  void place(const bfloat16* row) noexcept { row_.bf16 = row; }
+  void place(const float16* row) noexcept { row_.f16 = row; }
+
+  /// Nothing of a row that went before.
+  void clear() noexcept {
+    undo_.clear();
+    mutable_row_ = nullptr;
+    in_workspace_ = false;
+    clear_exclusions();
+  }
+  void clear_exclusions() noexcept {
+    measured_ = bounded_ = false;
+    mask_.clear();
+    patch_of_.clear();
+    patches_.clear();
+  }
+
+  void use_workspace() noexcept {
+    row_ = {};
+    row_.f32 = workspace_.data();
+    in_workspace_ = true;
+    clear_exclusions();
+  }
+
+  /// A value with patches applied, before mask and bound.
+  [[nodiscard]] float plain(std::size_t i) const noexcept {
+    if (!patch_of_.empty() && patch_of_[i / 64] != not_patched) {
+      return patches_[std::size_t{patch_of_[i / 64]} * 64 + i % 64];
+    }
+    return math::flush_denormal(row_[i]);
+  }
+
+  /// The private copy of a block of a row that must not be written.
+  float* patch(std::size_t b) {
+    if (patch_of_.empty()) patch_of_.assign(blocks(), not_patched);
+    if (patch_of_[b] == not_patched) {
+      patch_of_[b] = static_cast<std::uint32_t>(patches_.size() / 64);
+      for (std::size_t i = b * 64; i < b * 64 + 64; ++i) {
+        patches_.push_back(i < size_ ? math::flush_denormal(row_[i]) : gone);
+      }
+    }
+    return patches_.data() + std::size_t{patch_of_[b]} * 64;
+  }
+
+  /// What to compare raw values with instead of a flushed one: denormals count as 0, also below it.
+  static constexpr float raw_threshold(float threshold) noexcept {
+    return threshold == 0 ? std::bit_cast<float>(0x807FFFFFU) : threshold;
+  }
+
+  /// Whether a block can hold a token with z >= threshold.
+  [[nodiscard]] bool may_hold(std::size_t b, float threshold) const noexcept {
+    if (!mask_.empty() && mask_[b] == 0) return false;
+    return !measured_ || summary_.content == math::row_content::suspicious ||
+           peaks_[b] >= (bounded_ ? bound_.logit : threshold);
+  }
+
+  [[nodiscard]] bool inside_bound(token_id id, float z) const noexcept {
+    return z > bound_.logit || (z == bound_.logit && id <= bound_.id);
+  }
+  /// The same for a block of raw values; bits of what was gone before may be set.
+  [[nodiscard]] std::uint64_t inside_bound(std::size_t b, const float* values) const noexcept {
+    std::uint64_t inside = math::kernels().at_least(values, raw_threshold(bound_.logit));
+    const auto border = static_cast<std::size_t>(bound_.id) / 64;
+    if (b < border) return inside;
+    // Of the tokens at the bound itself, those up to its id count.
+    for (std::uint64_t left = inside; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      if (!inside_bound(static_cast<token_id>(b * 64 + i), math::flush_denormal(values[i]))) {
+        inside &= ~(std::uint64_t{1} << i);
+      }
+    }
+    return inside;
+  }
+
+  /// All bits of a block that the vocabulary has.
+  [[nodiscard]] std::uint64_t whole_block(std::size_t b) const noexcept {
+    const std::size_t length = std::min<std::size_t>(64, size_ - b * 64);
+    return length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1;
+  }
+
+  /// Whether so little is allowed that looking at those blocks alone is less than a pass.
+  [[nodiscard]] bool sparse_mask() const noexcept {
+    if (mask_.empty()) return false;
+    const auto used = std::ranges::count_if(mask_, [](std::uint64_t word) { return word != 0; });
+    return static_cast<std::size_t>(used) * 4 < mask_.size();
+  }
+
+  void find_max() noexcept {
+    summary_.max = gone;
+    for (const float peak : peaks_) summary_.max = peak > summary_.max ? peak : summary_.max;
+  }
+
+  /// The peak of one block, looked at token by token.
+  void measure_block(std::size_t b) {
+    float buffer[64], top = gone;
+    const block at = block_at(b, buffer);
+    for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+      const float z = at.values[static_cast<std::size_t>(std::countr_zero(keep))];
+      if (!math::is_finite(z)) summary_.content = worse(summary_.content, math::content_of(z));
+      top = z > top ? z : top;
+    }
+    if (at.keep != whole_block(b)) summary_.content = worse(summary_.content, math::row_content::some_gone);
+    peaks_[b] = math::flush_denormal(top);
+  }
+
+  view row_;
+  float* mutable_row_ = nullptr;
+  std::size_t size_ = 0;
+  bool measured_ = false, bounded_ = false, in_workspace_ = false;
+  math::row_summary summary_{};
+  entry bound_{};
+
+  std::vector<float> peaks_;
+  std::vector<entry> undo_;              // what stood in the mutable row, oldest first
+  std::vector<std::uint32_t> patch_of_;  // per block: its place in patches_; empty while there are none
+  std::vector<float> patches_;           // blocks of 64
+  std::vector<std::uint64_t> mask_;      // bit set: allowed; empty while all are
+  std::vector<float> workspace_;         // the row, once it has been rewritten
+};
+
+}  // namespace detail
+
+}  // namespace decant

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <decant/math/half.hpp>
+#include <decant/math/isa.hpp>
+#include <decant/math/kernels_avx2.hpp>
+#include <decant/math/kernels_avx512.hpp>
+#include <decant/math/kernels_portable.hpp>
+#include <decant/math/sum_tree.hpp>
+
+namespace decant::math {
+
+/// The few loops over whole rows and whole blocks of 64, in the form that suits the machine. What each does is said in
+/// kernels_portable.hpp; all forms give the same bits, so that a seed means the same tokens everywhere. A new
+/// instruction set is a new table.
+struct kernel_table {
+  isa which;
+  row_summary (*peaks_f32)(const float*, std::size_t, float*) noexcept;
+  row_summary (*peaks_bf16)(const bfloat16*, std::size_t, float*) noexcept;
+  row_summary (*peaks_f16)(const float16*, std::size_t, float*) noexcept;
+  std::size_t (*count_at_least)(const float*, std::size_t, float) noexcept;
+  std::uint64_t (*at_least)(const float*, float) noexcept;
+  void (*widen_bf16)(const bfloat16*, float*) noexcept;
+  void (*widen_f16)(const float16*, float*) noexcept;
+  void (*weights)(const float*, std::uint64_t, const weight_parameters&, block_weights&) noexcept;
+  void (*float_weights)(const float*, std::size_t, const weight_parameters&, float*) noexcept;
+  double (*weight_sum)(const float*, std::uint64_t, const weight_parameters&) noexcept;
+  portable::mass_sums (*mass)(const float*, std::size_t, const weight_parameters&) noexcept;
+  portable::bracket_sums (*bracket)(const float*, std::size_t, const weight_parameters&, float, float,
+                                    std::uint32_t*) noexcept;
+};
+
+#define DECANT_KERNELS(name) \
+  {isa::name,                \
+   name::peaks<float>,       \
+   name::peaks<bfloat16>,    \
+   name::peaks<float16>,     \
+   name::count_at_least,     \
+   name::at_least,           \
+   name::widen<bfloat16>,    \
+   name::widen<float16>,     \
+   name::weights,            \
+   name::float_weights,      \
+   name::weight_sum,         \
+   name::mass,               \
+   name::bracket}
+
+/// The table for an instruction set, or the best one below it that this build has.
+[[nodiscard]] inline const kernel_table& kernels_for(isa which) noexcept {
+  static constexpr kernel_table plain = DECANT_KERNELS(portable);
+#if DECANT_X86
+  static constexpr kernel_table narrow = DECANT_KERNELS(avx2), wide = DECANT_KERNELS(avx512);
+  if (which == isa::avx512) return wide;
+  if (which == isa::avx2) return narrow;
+#else
+  static_cast<void>(which);
+#endif
+  return plain;
+}
+
+#undef DECANT_KERNELS
+
+namespace detail {
+
+inline const kernel_table*& chosen_kernels() noexcept {
+  static const kernel_table* chosen = &kernels_for(best_isa());
+  return chosen;
+}
+
+}  // namespace detail
+
+/// The kernels in use: the best that the machine has, chosen at the first call.
+[[nodiscard]] inline const kernel_table& kernels() noexcept { return *detail::chosen_kernels(); }
+
+/// For tests and benchmarks: uses these kernels from here on, in all threads; the machine must have them.
+inline void use_kernels(isa which) noexcept { detail::chosen_kernels() = &kernels_for(which); }
+
+}  // namespace decant::math

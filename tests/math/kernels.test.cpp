@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+#include <decant/math/kernels.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <decant/math/exp2.hpp>
+
+#include "math/bits.hpp"
+#include "support/catch.hpp"
+
+// Every form of every kernel gives the bits of the portable one, and that one gives what its words say.
+
+namespace kernels_test {
+
+using namespace decant;
+using namespace decant::math;
+
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+std::vector<isa> forms() {
+  std::vector<isa> all{isa::portable};
+  if (best_isa() >= isa::avx2) all.push_back(isa::avx2);
+  if (best_isa() >= isa::avx512) all.push_back(isa::avx512);
+  return all;
+}
+
+const kernel_table& plain = kernels_for(isa::portable);
+
+/// Ordinary values, and among them ties, -inf, denormals and zeros of both signs.
+std::vector<float> some_values(std::size_t size, std::uint64_t seed) {
+  test_bits::splitmix next(seed);
+  std::vector<float> values(size);
+  for (float& z : values) {
+    const auto kind = next.below(20);
+    z = kind == 0   ? -infinite
+        : kind == 1 ? test_bits::float_of(static_cast<std::uint32_t>(next.below(0x800000)))
+        : kind == 2 ? test_bits::float_of(0x80000000U | static_cast<std::uint32_t>(next.below(0x800000)))
+        : kind == 3 ? (next.below(2) == 0 ? 0.0F : -0.0F)
+        : kind == 4 ? static_cast<float>(next.below(5))
+                    : static_cast<float>(next.between(-12, 12));
+  }
+  return values;
+}
+
+std::uint64_t any_bits(test_bits::splitmix& next) { return next.below(1ULL << 32) << 32 | next.below(1ULL << 32); }
+
+bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::ranges::equal(
+      a, b, {}, [](float x) { return std::bit_cast<std::uint32_t>(x); },
+      [](float x) { return std::bit_cast<std::uint32_t>(x); });
+}
+
+TEST_CASE("the table in use is the machine's best, and can be pinned", "[math][kernels]") {
+  const isa best = kernels().which;
+  CHECK(best == best_isa());
+  for (const isa which : forms()) {
+    use_kernels(which);
+    CHECK(kernels().which == which);
+  }
+  use_kernels(best);
+  CHECK(std::string(to_string(isa::avx512)) == "avx512");
+}
+
+TEST_CASE("peaks are the largest value of every 64, at every length", "[math][kernels]") {
+  for (const isa which : forms()) {
+    INFO(to_string(which));
+    for (std::size_t size = 1; size <= 2300; size += size < 200 ? 1 : 61) {
+      const auto row = some_values(size, size);
+      std::vector<float> got((size + 63) / 64), want(got.size(), -infinite);
+      const row_summary summary = kernels_for(which).peaks_f32(row.data(), size, got.data());
+      for (std::size_t i = 0; i < size; ++i) want[i / 64] = std::max(want[i / 64], flush_denormal(row[i]));
+      CHECK(got == want);
+      CHECK(summary.max == *std::ranges::max_element(want));
+      const bool has_gone = std::ranges::find(row, -infinite) != row.end();
+      CHECK(summary.content == (has_gone ? row_content::some_gone : row_content::finite));
+    }
+  }
+}
+
+TEST_CASE("a NaN or +inf anywhere makes a row suspicious, whatever else is in it", "[math][kernels]") {
+  for (const isa which : forms()) {
+    for (const std::size_t size : {1U, 17U, 64U, 512U, 1024U, 1100U, 5000U}) {
+      for (std::size_t place = 0; place < size; place += size > 100 ? 37 : 1) {
+        for (const float bad : {infinite, test_bits::float_of(0x7FC00000U), test_bits::float_of(0xFFC00001U)}) {
+          for (const float rest : {1.0F, -infinite}) {
+            std::vector<float> row(size, rest), peaks((size + 63) / 64);
+            row[place] = bad;
+            REQUIRE(kernels_for(which).peaks_f32(row.data(), size, peaks.data()).content == row_content::suspicious);
+          }
+        }
+      }
+    }
+    std::vector<float> huge(2000, 3e38F), peaks(32);  // a false alarm is allowed, a wrong peak is not
+    CHECK(kernels_for(which).peaks_f32(huge.data(), huge.size(), peaks.data()).max == 3e38F);
+  }
+}
+
+TEST_CASE("16-bit rows have the peaks of their floats", "[math][kernels]") {
+  test_bits::splitmix next(4);
+  for (const isa which : forms()) {
+    for (const std::size_t size : {1U, 63U, 64U, 512U, 1024U, 3001U}) {
+      std::vector<bfloat16> brain(size);
+      std::vector<float16> half(size);
+      std::vector<float> from_brain(size), from_half(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        brain[i] = {static_cast<std::uint16_t>(next.below(2) * 0x8000 + next.below(0x7F80))};
+        half[i] = {static_cast<std::uint16_t>(next.below(2) * 0x8000 + next.below(0x7C00))};
+        from_brain[i] = to_float(brain[i]);
+        from_half[i] = to_float(half[i]);
+      }
+      const std::size_t blocks = (size + 63) / 64;
+      std::vector<float> got(blocks), want(blocks);
+      static_cast<void>(plain.peaks_f32(from_brain.data(), size, want.data()));
+      static_cast<void>(kernels_for(which).peaks_bf16(brain.data(), size, got.data()));
+      CHECK(got == want);
+      static_cast<void>(plain.peaks_f32(from_half.data(), size, want.data()));
+      static_cast<void>(kernels_for(which).peaks_f16(half.data(), size, got.data()));
+      CHECK(got == want);
+      if (size < 64) continue;
+      std::vector<float> wide(64);
+      kernels_for(which).widen_bf16(brain.data(), wide.data());
+      CHECK(same_bits(wide, {from_brain.begin(), from_brain.begin() + 64}));
+      kernels_for(which).widen_f16(half.data(), wide.data());
+      CHECK(same_bits(wide, {from_half.begin(), from_half.begin() + 64}));
+    }
+  }
+}
+
+TEST_CASE("values are counted and marked where they reach a threshold", "[math][kernels]") {
+  for (const isa which : forms()) {
+    for (const std::size_t size : {0U, 1U, 7U, 64U, 65U, 1000U}) {
+      const auto row = some_values(std::max<std::size_t>(size, 64), size + 1);
+      for (const float threshold : {-infinite, -3.4e38F, -1.0F, 0.0F, 2.0F, 3.0F, infinite}) {
+        const auto end = row.begin() + static_cast<std::ptrdiff_t>(size);
+        const auto count = std::count_if(row.begin(), end, [&](float z) { return z >= threshold; });
+        CHECK(kernels_for(which).count_at_least(row.data(), size, threshold) == static_cast<std::size_t>(count));
+        std::uint64_t mask = 0;
+        for (std::size_t i = 0; i < 64; ++i) mask |= std::uint64_t{row[i] >= threshold} << i;
+        CHECK(kernels_for(which).at_least(row.data(), threshold) == mask);
+      }
+    }
+  }
+}
+
+TEST_CASE("weights are those of weight_map to the last bit, in every form", "[math][kernels]") {
+  test_bits::splitmix next(9);
+  for (int round = 0; round < 300; ++round) {
+    const auto values = some_values(64, next.below(1U << 30));
+    const weight_map weight(*std::ranges::max_element(values), next.between(0.01, 20));
+    REQUIRE(weight.in_float());
+    const std::uint64_t keep = round % 3 == 0 ? ~std::uint64_t{0} : any_bits(next);
+    block_weights want;
+    for (std::size_t i = 0; i < 64; ++i) want[i] = (keep >> i & 1) != 0 ? static_cast<double>(weight(values[i])) : 0;
+    for (const isa which : forms()) {
+      INFO(to_string(which));
+      block_weights got;
+      kernels_for(which).weights(values.data(), keep, weight.parameters(), got);
+      CHECK(got == want);
+      CHECK(same_bits(kernels_for(which).weight_sum(values.data(), keep, weight.parameters()), sum_block(want)));
+      std::vector<float> floats(64);
+      kernels_for(which).float_weights(values.data(), 64, weight.parameters(), floats.data());
+      for (std::size_t i = 0; i < 64; ++i) CHECK(floats[i] == weight(values[i]));
+    }
+  }
+}
+
+TEST_CASE("masses have the same bits in every form, and the error that candidates reckons with", "[math][kernels]") {
+  test_bits::splitmix next(10);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t size = 64 * (1 + next.below(40));
+    const auto values = some_values(size, next.below(1U << 30));
+    const float top = *std::ranges::max_element(values);
+    const double scale = next.between(0.05, 4);
+    const weight_parameters parameters = weight_map(top, scale).parameters();
+    const auto want = plain.mass(values.data(), size, parameters);
+    double exact = 0;
+    for (const float z : values) {
+      if (z > -infinite) exact += math::exp(scale * (static_cast<double>(z) - static_cast<double>(top)));
+    }
+    CHECK(std::abs(want.mass / exact - 1) < 3.1e-7 - 1.3e-7 * want.weighted / want.mass);
+    for (const isa which : forms()) {
+      const auto got = kernels_for(which).mass(values.data(), size, parameters);
+      CHECK(same_bits(got.mass, want.mass));
+      CHECK(same_bits(got.weighted, want.weighted));
+    }
+  }
+}
+
+TEST_CASE("a bracket lists the places inside and weighs what lies above", "[math][kernels]") {
+  test_bits::splitmix next(11);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t size = 64 * (1 + next.below(20));
+    const auto values = some_values(size, next.below(1U << 30));
+    const weight_parameters parameters = weight_map(*std::ranges::max_element(values), 1.3).parameters();
+    const float low = static_cast<float>(next.between(-8, 3)), high = low + static_cast<float>(next.between(0, 6));
+    std::vector<std::uint32_t> want, places(size + 64);
+    std::vector<float> above(size, -infinite);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (values[i] >= high) above[i] = values[i];
+      if (values[i] >= low && values[i] < high) want.push_back(static_cast<std::uint32_t>(i));
+    }
+    const double mass = plain.mass(above.data(), size, parameters).mass;
+    for (const isa which : forms()) {
+      const auto got = kernels_for(which).bracket(values.data(), size, parameters, low, high, places.data());
+      CHECK(same_bits(got.mass, mass));
+      CHECK(std::vector<std::uint32_t>(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(got.count)) ==
+            want);
+    }
+  }
+}
+
+TEST_CASE("exponentials agree in halfway and double-rounding cases", "[math][kernels]") {
+  // Exponents whose fraction makes a product of 24 by 24 bits fall just beside a halfway point.
+  std::vector<float> values;
+  for (std::uint32_t n = 0; n < 125; ++n) {
+    for (const float f : {0.0F, 0x1p-12F, 0x1.001p-12F, 0.5F, 0x1.fffffep-2F, 0x1.8p-24F, 0.25F + 0x1p-20F}) {
+      values.push_back(-static_cast<float>(n) - f);
+      values.push_back(-static_cast<float>(n) + f);
+    }
+  }
+  while (values.size() % 64 != 0) values.push_back(-126);
+  std::vector<float> want(values.size()), got(values.size());
+  plain.float_weights(values.data(), values.size(), {0, 1}, want.data());
+  for (const isa which : forms()) {
+    kernels_for(which).float_weights(values.data(), values.size(), {0, 1}, got.data());
+    CHECK(same_bits(got, want));
+  }
+}
+
+TEST_CASE("all forms agree on 100 million inputs", "[math][kernels][long]") {
+  test_bits::splitmix next(12);
+  std::vector<float> values(1 << 16), want(values.size()), got(values.size());
+  for (int round = 0; round < 1526; ++round) {
+    for (float& z : values) {
+      // Bits at random, so that every exponent comes, or numbers such as logits are.
+      z = round % 2 == 0 ? test_bits::float_of(static_cast<std::uint32_t>(next.below(1ULL << 32)))
+                         : static_cast<float>(next.between(-40, 0));
+      if (!is_finite(z) || z > 0) z = -z;
+      if (!is_finite(z)) z = -1;
+    }
+    const weight_parameters parameters{0, round % 4 < 2 ? 1.4426951F : static_cast<float>(next.between(0.01, 30))};
+    plain.float_weights(values.data(), values.size(), parameters, want.data());
+    for (const isa which : forms()) {
+      kernels_for(which).float_weights(values.data(), values.size(), parameters, got.data());
+      REQUIRE(same_bits(got, want));
+    }
+  }
+}
+
+}  // namespace kernels_test
