@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
@@ -38,7 +37,7 @@ struct row_summary {
 /// Kernels in plain C++: what they mean, and what every other form must equal bit for bit.
 namespace portable {
 
-inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+inline constexpr float minus_infinity = std::bit_cast<float>(0xFF800000U);
 
 DECANT_STRICT_BEGIN
 
