@@ -10,6 +10,7 @@
 #include <decant/processors/encoder_repetition_penalty.hpp>
 #include <decant/processors/exponential_decay_length.hpp>
 #include <decant/processors/frequency_penalty.hpp>
+#include <decant/processors/history.hpp>
 #include <decant/processors/no_repeat_ngram.hpp>
 #include <decant/processors/presence_penalty.hpp>
 #include <decant/processors/repetition_penalty.hpp>

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <set>
 #include <span>
 #include <string>
@@ -163,8 +164,8 @@ inline double power(double base, std::size_t exponent) {
 
 /// The bytes of a token in these tests: letters, breakers, halves of characters, nothing.
 inline std::string_view bytes_of(token_id id) {
-  static constexpr std::array<std::string_view, 12> pool{"a",        "b", "\n", "ab",   "\xC3", "\xA9",
-                                                         "\xE2\x82", "",  ": ", "\xAC", "\xE0", "b\n"};
+  static constexpr std::array<std::string_view, 14> pool{"a",    "b", "\n",       "ab", "\xC3", "\xF0\x9F", "\x98",
+                                                         "\xA9", "",  "\xE2\x82", ": ", "\xAC", "\xE0",     "b\n"};
   return pool[index_of(id) % pool.size()];
 }
 

@@ -5,6 +5,8 @@
 
 #include "eager_support.hpp"
 
+#include <bit>
+
 #include <decant/processors/confidence_increment.hpp>
 #include <decant/processors/dynamic_temperature.hpp>
 #include <decant/processors/edt.hpp>

@@ -7,6 +7,7 @@
 
 #include <decant/chain/compose.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/math/philox.hpp>
 
 namespace eager {
 
