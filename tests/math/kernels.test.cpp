@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include <decant/core/token.hpp>
 #include <decant/math/exp2.hpp>
+#include <decant/math/scalar.hpp>
 
 #include "math/bits.hpp"
 #include "support/catch.hpp"
@@ -171,24 +174,44 @@ TEST_CASE("weights are those of weight_map to the last bit, in every form", "[ma
   }
 }
 
-TEST_CASE("masses have the same bits in every form, and the error that candidates reckons with", "[math][kernels]") {
-  test_bits::splitmix next(10);
+TEST_CASE("exact masses and moments have the same bits in every form, and are what they say", "[math][kernels]") {
+  test_bits::splitmix next(13);
   for (int round = 0; round < 60; ++round) {
-    const std::size_t size = 64 * (1 + next.below(40));
-    const auto values = some_values(size, next.below(1U << 30));
+    const std::size_t size = 64 * (1 + next.below(20));
+    auto values = some_values(size, next.below(1U << 30));
+    if (round % 7 == 0) values[size / 2] = -700.0F;
+    if (round % 5 == 0) values[size / 3] = -3e38F;
     const float top = *std::ranges::max_element(values);
-    const double scale = next.between(0.05, 4);
-    const weight_parameters parameters = weight_map(top, scale).parameters();
-    const auto want = plain.mass(values.data(), size, parameters);
-    double exact = 0;
+    const float high = top - static_cast<float>(next.between(0, 9));
+    const double scale = round % 3 == 0 ? next.between(20, 90) : next.between(0.05, 4);
+    const auto want = plain.exact_mass(values.data(), size, top, scale, high);
+    const auto moments = plain.moments(values.data(), size, top);
+    double mass = 0, weighted = 0, above = 0, sum = 0;
     for (const float z : values) {
-      if (z > -infinite) exact += math::exp(scale * (static_cast<double>(z) - static_cast<double>(top)));
+      if (is_gone(z)) continue;
+      const double below = static_cast<double>(z) - static_cast<double>(top), w = math::exp(scale * below);
+      mass += w;
+      above += z >= high ? w : 0;
+      weighted += w > 0 ? w * scale * below : 0;
+      sum += below;
     }
-    CHECK(std::abs(want.mass / exact - 1) < 3.1e-7 - 1.3e-7 * want.weighted / want.mass);
+    CHECK(want.mass == Approx(mass).epsilon(1e-13));
+    CHECK(want.above == Approx(above).epsilon(1e-13));
+    CHECK(want.weighted == Approx(weighted).epsilon(1e-12).margin(1e-12));
+    CHECK(moments.sum == Approx(sum).epsilon(1e-13));
+    const weight_parameters parameters = weight_map(top, scale).parameters();
     for (const isa which : forms()) {
-      const auto got = kernels_for(which).mass(values.data(), size, parameters);
+      INFO(to_string(which));
+      const auto got = kernels_for(which).exact_mass(values.data(), size, top, scale, high);
       CHECK(same_bits(got.mass, want.mass));
       CHECK(same_bits(got.weighted, want.weighted));
+      CHECK(same_bits(got.above, want.above));
+      const auto moved = kernels_for(which).moments(values.data(), size, top);
+      CHECK(same_bits(moved.sum, moments.sum));
+      CHECK(same_bits(moved.squares, moments.squares));
+      // The error that candidates reckons with.
+      const double quick = kernels_for(which).quick_mass(values.data(), size, parameters);
+      CHECK(std::abs(quick / mass - 1) < 3.1e-7 - 1.3e-7 * weighted / mass * 1.4427 + 1e-12);
     }
   }
 }
@@ -206,7 +229,8 @@ TEST_CASE("a bracket lists the places inside and weighs what lies above", "[math
       if (values[i] >= high) above[i] = values[i];
       if (values[i] >= low && values[i] < high) want.push_back(static_cast<std::uint32_t>(i));
     }
-    const double mass = plain.mass(above.data(), size, parameters).mass;
+    const auto everything = plain.bracket(above.data(), size, parameters, infinite, -3.4e38F, places.data());
+    const double mass = everything.mass;
     for (const isa which : forms()) {
       const auto got = kernels_for(which).bracket(values.data(), size, parameters, low, high, places.data());
       CHECK(same_bits(got.mass, mass));

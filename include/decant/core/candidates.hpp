@@ -114,9 +114,22 @@ class candidates {
   [[nodiscard]] double log_sum(double power = 1) {
     if (!read()) return static_cast<double>(gone);
     if (power == 1) return measure_mass(), log_sum_;
+    return math::product(power, effective(max_)) + log_mass(power);
+  }
+
+  /// ln of the sum of e^(power * (logit - max())): without what a far maximum would round away. 0 on a bad row.
+  [[nodiscard]] double log_mass(double power = 1) {
+    if (!read()) return 0;
+    if (power == 1) return measure_mass(), math::log(mass_);
     double sum = 0;
-    each([&](token_id, float z) { sum = math::rounded(sum + math::exp(math::product(power, relative(z)))); });
-    return math::product(power, effective(max_)) + math::log(sum);
+    if (!compact_ && vocabulary_size_ > compact_limit && power > 0) {
+      each_run([&](const float* values, std::size_t size) {
+        sum += math::kernels().exact_mass(values, size, max_, math::product(power, scale_), gone).mass;
+      });
+    } else {
+      each([&](token_id, float z) { sum = math::rounded(sum + math::exp(math::product(power, relative(z)))); });
+    }
+    return math::log(sum);
   }
 
   /// The entropy in nats of the distribution as it stands; remembered. One pass in double.
@@ -130,6 +143,17 @@ class candidates {
   [[nodiscard]] double sigma() {
     if (!read()) return 0;
     const double count = static_cast<double>(this->count());
+    if (!compact_ && vocabulary_size_ > compact_limit) {
+      // From the largest logit: no cancellation beyond the number of tokens.
+      math::portable::moment_sums sums{};
+      each_run([&](const float* values, std::size_t size) {
+        const math::portable::moment_sums more = math::kernels().moments(values, size, max_);
+        sums.sum = math::rounded(sums.sum + more.sum);
+        sums.squares = math::rounded(sums.squares + more.squares);
+      });
+      const double mean = sums.sum / count;
+      return scale_ * std::sqrt(std::max(0.0, sums.squares / count - math::product(mean, mean)));
+    }
     double sum = 0, squares = 0;
     each([&](token_id, float z) { sum = math::rounded(sum + relative(z)); });
     const double mean = sum / count;
@@ -283,22 +307,34 @@ class candidates {
   void keep_largest(std::size_t count) {
     if (!read() || !more_than(count)) return;
     if (count <= 1) return keep_argmax();
-    cut(nth(count), count);
+    if (compact_ || order_.size() >= count || count > list_limit_) return cut(nth(count), count);
+    gather(count, gathered_);
+    order_ = gathered_;
+    select(order_, count);
+    list(gathered_, order_.back());
+    order_.clear();
   }
 
   /// Keeps logits >= threshold, and the largest `min_keep` (at least one) in any case. Reads the row.
   void keep_above(double threshold, std::size_t min_keep = 1) {
     if (!read()) return;
-    const float border = lowest_reaching(threshold);
-    if (is_gone(border)) return;
-    std::size_t kept = 0;
-    entry last{-1, std::numeric_limits<float>::max()};
-    each_at_least(border, [&](token_id id, float z) {
-      ++kept;
-      if (z <= last.logit) last = {id, z};
-    });
-    if (kept < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
-    if (more_than(kept)) cut(last, kept);
+    keep_from(lowest_where([&](float z) { return effective(z) >= threshold; }), min_keep);
+  }
+
+  /// The same, with the threshold counted from the maximum: keeps logit - max() >= least. However high the logits
+  /// stand, after a low temperature or a shift, nothing is rounded away before it is compared.
+  void keep_near_max(double least, std::size_t min_keep = 1) {
+    if (read()) keep_from(lowest_where([&](float z) { return relative(z) >= least; }), min_keep);
+  }
+
+  /// How many tokens have logit - max() >= least. Reads the row.
+  [[nodiscard]] std::size_t count_near_max(double least) {
+    if (!read()) return 0;
+    std::size_t count = 0;
+    const float border = lowest_where([&](float z) { return relative(z) >= least; });
+    if (!compact_) return dense_.count_at_least(is_gone(border) ? detail::dense_row::lowest : border);
+    each_at_least(is_gone(border) ? detail::dense_row::lowest : border, [&](token_id, float) { ++count; });
+    return count;
   }
 
   /// Keeps the smallest set of probability mass >= p, filled in descending order, or, with a finite `around`, in
@@ -308,10 +344,8 @@ class candidates {
     if (!read() || p >= 1) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
     if (math::is_finite(around)) return keep_mass_around(p, min_keep, around);
-    if (!keep_mass_within(p, min_keep, estimated_mass())) {
-      measure_mass();
-      keep_mass_within(p, min_keep, {mass_, mass_});
-    }
+    // What the quick sum cannot decide the exact one does.
+    if (!keep_mass_within(p, min_keep, quick_mass())) keep_mass_within(p, min_keep, exact_mass());
   }
 
   // ---- ends
@@ -428,27 +462,28 @@ class candidates {
     return math::product(scale_, static_cast<double>(z) - static_cast<double>(max_));
   }
 
-  /// The smallest z whose logit as it stands is >= threshold; the largest of all where only that one is, -inf where all
-  /// are.
-  [[nodiscard]] float lowest_reaching(double threshold) const noexcept {
+  // Floats in their order are integers in theirs.
+  static std::int64_t order_of(float z) noexcept {
+    const auto bits = std::bit_cast<std::int32_t>(z);
+    return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : std::int64_t{bits};
+  }
+  static float at_order(std::int64_t place) noexcept {
+    const std::int64_t bits = place < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - place : place;
+    return math::flush_denormal(std::bit_cast<float>(static_cast<std::int32_t>(bits)));
+  }
+
+  /// The smallest z for which `reaches`, a question that is once answered with yes from some z on; -inf where the
+  /// answer is yes for all, +inf where it is no.
+  template <class F>
+  [[nodiscard]] static float lowest_where(F reaches) noexcept {
     constexpr float lowest = detail::dense_row::lowest;
-    if (effective(lowest) >= threshold) return gone;
-    // Floats in their order are integers in theirs: halve the distance between one below and one at or above.
-    const auto key = [](float z) {
-      const auto bits = std::bit_cast<std::int32_t>(z);
-      return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : std::int64_t{bits};
-    };
-    const auto value = [](std::int64_t k) {
-      const auto bits =
-          static_cast<std::int32_t>(k < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - k : k);
-      return math::flush_denormal(std::bit_cast<float>(bits));
-    };
-    std::int64_t below = key(lowest), reached = key(std::numeric_limits<float>::max()) + 1;
+    if (reaches(lowest)) return gone;
+    std::int64_t below = order_of(lowest), reached = order_of(-lowest) + 1;
     while (reached - below > 1) {
       const std::int64_t middle = below + (reached - below) / 2;
-      (effective(value(middle)) >= threshold ? reached : below) = middle;
+      (reaches(at_order(middle)) ? reached : below) = middle;
     }
-    return value(reached);
+    return at_order(reached);
   }
 
   [[nodiscard]] float stored(token_id id) const noexcept {
@@ -577,52 +612,90 @@ class candidates {
     if (mass_known_) return;
     mass_known_ = true;
     double sum = 0, weighted = 0;
+    if (!compact_ && vocabulary_size_ > compact_limit) {
+      each_run([&](const float* values, std::size_t size) {
+        const math::portable::mass_sums run =
+            math::kernels().exact_mass(values, size, max_, scale_, math::portable::minus_infinity);
+        sum = math::rounded(sum + run.mass);
+        weighted = math::rounded(weighted + run.weighted);
+      });
+      return keep_masses(sum, weighted);
+    }
     each([&](token_id, float z) {
       const double below = relative(z), w = math::exp(below);
       sum = math::rounded(sum + w);
       weighted = math::rounded(weighted + math::product(w, below));
     });
+    keep_masses(sum, weighted);
+  }
+
+  void keep_masses(double sum, double weighted) {
     mass_ = sum;
     log_sum_ = effective(max_) + math::log(sum);
     // H = ln Z - E[logit - top]; rounding may leave a tiny negative where it is 0.
     entropy_ = std::max(0.0, math::log(sum) - weighted / sum);
   }
 
-  /// Two numbers between which the sum of the double exponentials lies: from the weights of the law, whose errors are
-  /// bounded, in one pass of cheap arithmetic.
+  /// Calls f(values, size) for runs of values of a dense row, -inf where gone, that are together the row; sizes are
+  /// multiples of 64. One run where the row is plain floats.
+  template <class F>
+  void each_run(F f) {
+    const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 : 0;
+    if (even > 0) f(dense_.data(), even * 64);
+    float buffer[64];
+    run_.resize(4096);
+    std::size_t used = 0;
+    for (std::size_t b = even; b < dense_.blocks(); ++b) {
+      if (is_gone(dense_.peaks()[b])) continue;
+      const detail::dense_row::block at = dense_.block_at(b, buffer);
+      for (std::size_t i = 0; i < 64; ++i) run_[used + i] = (at.keep >> i & 1) != 0 ? at.values[i] : gone;
+      used += 64;
+      if (used < run_.size()) continue;
+      f(run_.data(), used);
+      used = 0;
+    }
+    if (used > 0) f(run_.data(), used);
+  }
+
+  /// Two numbers between which the sum of the double exponentials lies.
   struct mass_bounds {
     double low, high;
   };
-  mass_bounds estimated_mass() {
+
+  /// From the weights of the law where a dense row has them in float, else exactly.
+  mass_bounds quick_mass() {
     const math::weight_map weight(max_, scale_);
-    if (mass_known_ || compact_ || !weight.in_float()) {
-      measure_mass();
-      return {mass_, mass_};
-    }
-    const math::weight_parameters parameters = weight.parameters();
-    math::portable::mass_sums sums{};
-    const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 * 64 : 0;
-    if (even > 0) sums = math::kernels().mass(dense_.data(), even, parameters);
-    float buffer[64], kept[64];
-    for (std::size_t b = even / 64; b < dense_.blocks(); ++b) {
-      if (is_gone(dense_.peaks()[b])) continue;
-      const detail::dense_row::block at = dense_.block_at(b, buffer);
-      for (std::size_t i = 0; i < 64; ++i) kept[i] = (at.keep >> i & 1) != 0 ? at.values[i] : gone;
-      const math::portable::mass_sums more = math::kernels().mass(kept, 64, parameters);
-      sums.mass += more.mass;
-      sums.weighted += more.weighted;
-    }
-    return bounds_of(sums.mass, error_of(sums));
+    if (mass_known_ || compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return exact_mass();
+    double mass = 0;
+    each_run([&](const float* values, std::size_t size) {
+      mass += math::kernels().quick_mass(values, size, weight.parameters());
+    });
+    return bounds_of(mass, quick_error);
   }
 
-  /// The relative error of a mass that a kernel gives: 1.8e-7 of the exponential itself, twice 2^-24 of sums of four,
-  /// and three roundings of the exponent, each 2^-24 of it, where the mean exponent is what counts. Weights below
-  /// 2^-126 are left out.
-  [[nodiscard]] double error_of(const math::portable::mass_sums& sums) const noexcept {
-    const double mean_exponent = -sums.weighted / sums.mass;
-    return 3.1e-7 + 1.3e-7 * mean_exponent + static_cast<double>(vocabulary_size_) * 0x1p-126;
+  mass_bounds exact_mass() {
+    measure_mass();
+    return {mass_, mass_};
   }
+
+  /// The relative error of a mass of float weights: 1.8e-7 of the exponential itself, twice 2^-24 of sums of four, and
+  /// three roundings of the exponent, each 2^-24 of it, where the mean exponent counts: at most log2 of the number of
+  /// tokens, which 2^26 is never below. Weights below 2^-126 are lost in 2^-90.
+  static constexpr double quick_error = 3.1e-7 + 26 * 1.3e-7 + 0x1p-90;
   static mass_bounds bounds_of(double mass, double error) noexcept { return {mass * (1 - error), mass * (1 + error)}; }
+
+  /// Keeps values from a border on, and the largest `min_keep`.
+  void keep_from(float border, std::size_t min_keep) {
+    if (is_gone(border)) return;
+    std::size_t kept = 0;
+    entry last{-1, std::numeric_limits<float>::max()};
+    each_at_least(border, [&](token_id id, float z) {
+      ++kept;
+      if (z <= last.logit) last = {id, z};
+    });
+    if (kept < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
+    if (more_than(kept)) cut(last, kept);
+  }
 
   /// Keeps the nucleus if it is the same for every total between the two; else does nothing and says so.
   bool keep_mass_within(double p, std::size_t min_keep, mass_bounds total) {
@@ -630,6 +703,10 @@ class candidates {
     double mass = 0;
     std::size_t kept = 0;
     for (std::size_t reach = 64; more_than(kept); reach *= 4) {
+      if (reach > 1024) {
+        const verdict seen = keep_large_nucleus(p, min_keep, total);
+        if (seen != verdict::not_here) return seen == verdict::done;
+      }
       sort_prefix(reach);
       for (; kept < order_.size();) {
         mass = math::rounded(mass + math::exp(relative(order_[kept].logit)));
@@ -641,6 +718,105 @@ class candidates {
       }
     }
     return true;
+  }
+
+  enum class verdict : std::uint8_t { done, undecided, not_here };
+
+  /// Keeps a nucleus of many tokens of a plain dense row, without sorting them. `undecided` if that takes a total that
+  /// is better known, `not_here` if this is no such row.
+  verdict keep_large_nucleus(double p, std::size_t min_keep, mass_bounds total) {
+    constexpr std::size_t sample_size = 4096;
+    if (compact_ || !dense_.is_plain() || vocabulary_size_ < 2 * sample_size) return verdict::not_here;
+    if (min_keep > compact_limit) return verdict::not_here;
+    // It may lie among the largest few thousand.
+    gather(compact_limit, gathered_);
+    double gathered = 0;
+    for (const entry& e : gathered_) gathered += math::exp(relative(e.logit));
+    const double low = math::product(p, total.low), high = math::product(p, total.high);
+    if (gathered * (1 - 1e-9) > high) return keep_among(gathered_, 0, 0, {low, high}, min_keep);
+    return keep_between(p, min_keep);
+  }
+
+  /// Keeps the tokens up to the one whose mass, with that of all before it, reaches what is wanted. `left` holds it,
+  /// and before all of `left` come `kept` tokens of mass `above`. Halves: what is before the middle weighs too little,
+  /// or is enough.
+  verdict keep_among(std::span<entry> left, double above, std::size_t kept, mass_bounds wanted, std::size_t min_keep) {
+    while (left.size() > 64) {
+      const std::size_t half = left.size() / 2;
+      std::nth_element(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(half), left.end(), detail::before);
+      double front = 0;
+      for (const entry& e : left.first(half)) front += math::exp(relative(e.logit));
+      if (above + front < wanted.low) {
+        above += front;
+        kept += half;
+        left = left.subspan(half);
+      } else {
+        left = left.first(half);
+      }
+    }
+    std::sort(left.begin(), left.end(), detail::before);
+    // These sums are not in the order of the definition.
+    const double doubt = 1e-11 * wanted.high;
+    for (const entry& e : left) {
+      const double before = above;
+      above += math::exp(relative(e.logit));
+      ++kept;
+      if (above < wanted.low - doubt) continue;
+      if (above < wanted.high + doubt || before > wanted.low - doubt || kept < min_keep) break;
+      if (more_than(kept)) cut(e, kept);
+      return verdict::done;
+    }
+    return wanted.low == wanted.high ? verdict::not_here : verdict::undecided;
+  }
+
+  /// The same where most of the row is kept: a sample tells between which two values the last token lies, and exact
+  /// sums over the row weigh what lies above.
+  verdict keep_between(double p, std::size_t min_keep) {
+    constexpr std::size_t sample_size = 4096;
+    sample_.clear();
+    const std::size_t stride = vocabulary_size_ / sample_size;
+    for (std::size_t i = 0; i < sample_size; ++i) sample_.push_back(dense_[static_cast<token_id>(i * stride)]);
+    std::sort(sample_.begin(), sample_.end(), [](float x, float y) { return x > y; });
+    double all = 0, squares = 0, so_far = 0;
+    for (const float z : sample_) {
+      const double w = is_gone(z) ? 0 : math::exp(relative(z));
+      all += w;
+      squares += w * w;
+    }
+    // Four deviations either way of the share that lies above a value.
+    const double slack = 4 * std::sqrt(squares) * std::sqrt(p * (1 - p)) + 4 * all / sample_size;
+    float high = std::bit_cast<float>(0x7F800000U), low = detail::dense_row::lowest;
+    for (const float z : sample_) {
+      if (is_gone(z)) break;
+      so_far += math::exp(relative(z));
+      if (so_far < p * all - slack) high = z;
+      if (so_far > p * all + slack) {
+        low = z;
+        break;
+      }
+    }
+    double above = 0, total = 0;
+    each_run([&](const float* values, std::size_t size) {
+      const math::portable::mass_sums run = math::kernels().exact_mass(values, size, max_, scale_, high);
+      above += run.above;
+      total += run.mass;
+    });
+    const double wanted = math::product(p, total);
+    gathered_.clear();
+    const std::size_t even = vocabulary_size_ / 64 * 64;
+    places_.resize(vocabulary_size_ + 64);
+    const std::size_t between =
+        math::kernels().bracket(dense_.data(), even, {max_, 0}, low, high, places_.data()).count;
+    for (std::size_t i = 0; i < between; ++i) {
+      const auto id = static_cast<token_id>(places_[i]);
+      gathered_.push_back({id, dense_[id]});
+    }
+    for (std::size_t i = even; i < vocabulary_size_; ++i) {
+      const float z = dense_[static_cast<token_id>(i)];
+      if (z >= low && z < high) gathered_.push_back({static_cast<token_id>(i), z});
+    }
+    if (!(above < wanted * (1 - 1e-11)) || gathered_.empty()) return verdict::not_here;
+    return keep_among(gathered_, above, dense_.count_at_least(high), {wanted, wanted}, min_keep);
   }
 
   /// Fills order_ with the first `count` tokens in descending order, all if there are not so many, and maybe more.
@@ -701,7 +877,8 @@ class candidates {
           high = t;
       }
       for (int i = 0; i < 48; ++i) {
-        const float middle = i < 16 && low > lowest ? low + (high - low) / 2 : between(low, high);
+        const float middle = i < 16 && low > lowest ? low + (high - low) / 2
+                                                    : at_order(order_of(low) + (order_of(high) - order_of(low)) / 2);
         if (!(middle > low && middle < high)) break;
         const std::size_t found = reach(middle);
         if (found < count) {
@@ -714,17 +891,6 @@ class candidates {
       return low;
     }
     return sampled_threshold(count);
-  }
-
-  /// The float in the middle between two, in the order of floats.
-  static float between(float low, float high) noexcept {
-    const auto key = [](float z) {
-      const auto bits = std::bit_cast<std::int32_t>(z);
-      return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : std::int64_t{bits};
-    };
-    const std::int64_t middle = key(low) + (key(high) - key(low)) / 2;
-    const std::int64_t bits = middle < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - middle : middle;
-    return math::flush_denormal(std::bit_cast<float>(static_cast<std::int32_t>(bits)));
   }
 
   /// The same from a sample of the row, for many tokens; -inf's successor if the sample does not help.
@@ -779,6 +945,22 @@ class candidates {
     counted_ = true;
   }
 
+  /// Makes the list of a dense row, from entries in ascending id: those not after `last`.
+  void list(const std::vector<entry>& from, entry last) {
+    ids_.clear();
+    z_.clear();
+    for (const entry& e : from) {
+      if (detail::before(last, e)) continue;
+      ids_.push_back(e.id);
+      z_.push_back(e.logit);
+    }
+    narrowed_ = true;
+    mass_known_ = false;
+    compact_ = true;
+    size_ = ids_.size();
+    counted_ = true;
+  }
+
   /// The scan has found the argmax: no further pass.
   void keep_argmax() {
     narrowed_ = true;
@@ -794,8 +976,27 @@ class candidates {
   void keep_mass_around(double p, std::size_t min_keep, double around) {
     measure_mass();
     const double wanted = math::product(p, mass_);
+    // The tokens nearest to `around` are mostly among the largest: look there first.
+    for (std::size_t reach = 256; !compact_ && reach <= compact_limit && more_than(2 * reach); reach *= 4) {
+      gather(reach, gathered_);
+      const float lowest = std::ranges::min(gathered_, {}, &entry::logit).logit;
+      const double radius = around - effective(lowest);
+      near_.clear();
+      // All that is nearer than the lowest one gathered has been gathered.
+      for (const entry& e : gathered_) {
+        const double distance = std::abs(effective(e.logit) - around);
+        if (distance < radius) near_.push_back({distance, e.id, e.logit});
+      }
+      if (keep_nearest(wanted, min_keep, false)) return;
+    }
     near_.clear();
     each([&](token_id id, float z) { near_.push_back({std::abs(effective(z) - around), id, z}); });
+    keep_nearest(wanted, min_keep, true);
+  }
+
+  /// Keeps of near_ the nearest tokens up to the mass wanted. If near_ is not `all` and does not hold so much, does
+  /// nothing and says so.
+  bool keep_nearest(double wanted, std::size_t min_keep, bool all) {
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) {
       return x.distance < y.distance || (x.distance == y.distance && x.id < y.id);
     });
@@ -805,10 +1006,12 @@ class candidates {
       mass = math::rounded(mass + math::exp(relative(near_[kept].z)));
       ++kept;
     }
-    if (kept == near_.size()) return;
+    if (!all && (mass < wanted || kept < min_keep)) return false;
+    if (all && kept == near_.size()) return true;
     near_.resize(kept);
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) { return x.id < y.id; });
     keep_listed();
+    return true;
   }
 
   /// Keeps what near_ lists, in id order. A set that is neither small nor above a bound becomes a workspace row.
@@ -951,7 +1154,8 @@ class candidates {
   std::vector<float> z_;
   std::vector<entry> order_, listed_;  // descending prefix: stored, and as handed out
   std::vector<entry> gathered_;
-  std::vector<float> sample_, peak_weights_;
+  std::vector<float> sample_, peak_weights_, run_;
+  std::vector<std::uint32_t> places_;
   std::vector<distant> near_;
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;

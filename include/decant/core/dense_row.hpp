@@ -393,6 +393,11 @@ class dense_row {
   void measure_block(std::size_t b) {
     float buffer[64], top = gone;
     const block at = block_at(b, buffer);
+    if (at.keep == ~std::uint64_t{0}) {
+      const math::row_summary seen = math::kernels().peaks_f32(at.values, 64, &peaks_[b]);
+      summary_.content = worse(summary_.content, seen.content);
+      return;
+    }
     for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
       const float z = at.values[static_cast<std::size_t>(std::countr_zero(keep))];
       if (!math::is_finite(z)) summary_.content = worse(summary_.content, math::content_of(z));

@@ -28,25 +28,19 @@ struct kernel_table {
   void (*weights)(const float*, std::uint64_t, const weight_parameters&, block_weights&) noexcept;
   void (*float_weights)(const float*, std::size_t, const weight_parameters&, float*) noexcept;
   double (*weight_sum)(const float*, std::uint64_t, const weight_parameters&) noexcept;
-  portable::mass_sums (*mass)(const float*, std::size_t, const weight_parameters&) noexcept;
+  portable::mass_sums (*exact_mass)(const float*, std::size_t, float, double, float) noexcept;
+  double (*quick_mass)(const float*, std::size_t, const weight_parameters&) noexcept;
+  portable::moment_sums (*moments)(const float*, std::size_t, float) noexcept;
   portable::bracket_sums (*bracket)(const float*, std::size_t, const weight_parameters&, float, float,
                                     std::uint32_t*) noexcept;
 };
 
-#define DECANT_KERNELS(name) \
-  {isa::name,                \
-   name::peaks<float>,       \
-   name::peaks<bfloat16>,    \
-   name::peaks<float16>,     \
-   name::count_at_least,     \
-   name::at_least,           \
-   name::widen<bfloat16>,    \
-   name::widen<float16>,     \
-   name::weights,            \
-   name::float_weights,      \
-   name::weight_sum,         \
-   name::mass,               \
-   name::bracket}
+#define DECANT_KERNELS(name)                                                                                   \
+  {isa::name,        name::peaks<float>,    name::peaks<bfloat16>, name::peaks<float16>, name::count_at_least, \
+   name::at_least,   name::widen<bfloat16>, name::widen<float16>,  name::weights,        name::float_weights,  \
+   name::weight_sum,                                                                                           \
+                                                                                                               \
+   name::exact_mass, name::quick_mass,      name::moments,         name::bracket}
 
 /// The table for an instruction set, or the best one below it that this build has.
 [[nodiscard]] inline const kernel_table& kernels_for(isa which) noexcept {

@@ -227,32 +227,126 @@ DECANT_AVX2 inline double weight_sum(const float* values, std::uint64_t keep, co
   return lane[0];
 }
 
-DECANT_AVX2 inline portable::mass_sums mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
-  const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-  wide_sum mass = zero_sum(), weighted = zero_sum();
-  for (std::size_t i = 0; i < n; i += 64) {
-    __m256 m[2], e[2];
-    for (std::size_t j = 0; j < 2; ++j) {
-      __m256 w[4], wy[4];
-      for (std::size_t k = 0; k < 4; ++k) {
-        const __m256 y = exponents(load(values + i + 16 * k + 8 * j), reference, narrow);
-        w[k] = exp2_weights(y);
-        const __m256 there = _mm256_cmp_ps(w[k], _mm256_setzero_ps(), _CMP_GT_OQ);
-        wy[k] = kept(_mm256_mul_ps(w[k], _mm256_and_ps(there, y)));
-      }
-      m[j] = sum_of_four(w[0], w[1], w[2], w[3]);
-      e[j] = sum_of_four(wy[0], wy[1], wy[2], wy[3]);
+DECANT_AVX2_INLINE __m256d power_of_two(__m128i exponent) noexcept {
+  const __m256i wide = _mm256_cvtepi32_epi64(_mm_add_epi32(exponent, _mm_set1_epi32(1023)));
+  return _mm256_castsi256_pd(_mm256_slli_epi64(wide, 52));
+}
+
+/// math::exp in 4 lanes, for x <= 0. A result below the smallest normal number is 0 here as there.
+DECANT_AVX2_INLINE __m256d exp_of_negative(__m256d x) noexcept {
+  constexpr double coefficients[] = {1.0 / 479001600.0,
+                                     1.0 / 39916800.0,
+                                     1.0 / 3628800.0,
+                                     1.0 / 362880.0,
+                                     1.0 / 40320.0,
+                                     1.0 / 5040.0,
+                                     1.0 / 720.0,
+                                     1.0 / 120.0,
+                                     1.0 / 24.0,
+                                     1.0 / 6.0,
+                                     0.5};
+  const __m256d there = _mm256_cmp_pd(x, _mm256_set1_pd(-708.3964185322641), _CMP_GE_OQ);
+  const __m256d scaled = kept(_mm256_mul_pd(x, _mm256_set1_pd(1.4426950408889634)));
+  const __m256d k =
+      _mm256_round_pd(kept(_mm256_sub_pd(scaled, _mm256_set1_pd(0.5))), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m256d high = kept(_mm256_mul_pd(k, _mm256_set1_pd(0x1.62e42fee00000p-1)));
+  const __m256d low = kept(_mm256_mul_pd(k, _mm256_set1_pd(0x1.a39ef35793c76p-33)));
+  const __m256d r = kept(_mm256_sub_pd(kept(_mm256_sub_pd(x, high)), low));
+  __m256d p = _mm256_set1_pd(1.0 / 6227020800.0);
+  for (const double c : coefficients) p = kept(_mm256_add_pd(kept(_mm256_mul_pd(p, r)), _mm256_set1_pd(c)));
+  const __m256d tail = kept(_mm256_mul_pd(kept(_mm256_mul_pd(r, r)), p));
+  const __m256d y = kept(_mm256_add_pd(_mm256_set1_pd(1.0), kept(_mm256_add_pd(r, tail))));
+  // Two factors, as math::exp takes: 2^half and 2^(k - half), half rounded towards zero.
+  const __m128i whole = _mm256_cvttpd_epi32(_mm256_and_pd(there, k));
+  const __m128i half = _mm_srai_epi32(_mm_add_epi32(whole, _mm_srli_epi32(whole, 31)), 1);
+  const __m256d first = kept(_mm256_mul_pd(y, power_of_two(half)));
+  return _mm256_and_pd(there, kept(_mm256_mul_pd(first, power_of_two(_mm_sub_epi32(whole, half)))));
+}
+
+/// Four floats of sixteen as doubles: number j of four.
+DECANT_AVX2_INLINE __m256d quarter(const float* values, std::size_t j) noexcept {
+  return _mm256_cvtps_pd(_mm_loadu_ps(values + 4 * j));
+}
+
+DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale,
+                                                  float high) noexcept {
+  const __m256d top = _mm256_set1_pd(static_cast<double>(reference)), factor = _mm256_set1_pd(scale);
+  const __m128 threshold = _mm_set1_ps(high);
+  wide_sum mass = zero_sum(), weighted = zero_sum(), above = zero_sum();
+  for (std::size_t i = 0; i < n; i += 16) {
+    for (std::size_t j = 0; j < 4; ++j) {
+      const __m256d below = kept(_mm256_mul_pd(kept(_mm256_sub_pd(quarter(values + i, j), top)), factor));
+      const __m256d w = exp_of_negative(below);
+      mass.lane[j] = kept(_mm256_add_pd(mass.lane[j], w));
+      const __m128 reaches = _mm_cmp_ps(_mm_loadu_ps(values + i + 4 * j), threshold, _CMP_GE_OQ);
+      const __m256i reached = _mm256_cvtepi32_epi64(_mm_castps_si128(reaches));
+      above.lane[j] = kept(_mm256_add_pd(above.lane[j], _mm256_and_pd(_mm256_castsi256_pd(reached), w)));
+      const __m256d there = _mm256_cmp_pd(w, _mm256_setzero_pd(), _CMP_GT_OQ);
+      weighted.lane[j] = kept(_mm256_add_pd(weighted.lane[j], kept(_mm256_mul_pd(w, _mm256_and_pd(there, below)))));
     }
-    add(mass, m[0], m[1]);
-    add(weighted, e[0], e[1]);
   }
-  alignas(32) double masses[16], weighteds[16];
+  alignas(32) double masses[16], weighteds[16], aboves[16];
   store(mass, masses);
   store(weighted, weighteds);
+  store(above, aboves);
   portable::mass_sums sums;
   for (std::size_t j = 0; j < 16; ++j) {
     sums.mass = rounded(sums.mass + masses[j]);
     sums.weighted = rounded(sums.weighted + weighteds[j]);
+    sums.above = rounded(sums.above + aboves[j]);
+  }
+  return sums;
+}
+
+DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
+  const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
+  const __m256 smallest = _mm256_set1_ps(-126.0F);
+  __m256d low = _mm256_setzero_pd(), high = low;
+  for (std::size_t i = 0; i < n; i += 32) {
+    __m256 w[4];
+    for (std::size_t k = 0; k < 4; ++k) {
+      const __m256 y =
+          _mm256_max_ps(_mm256_mul_ps(_mm256_sub_ps(load(values + i + 8 * k), reference), narrow), smallest);
+      const __m256 n2 = _mm256_round_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      const __m256 f = kept(_mm256_sub_ps(y, n2));
+      __m256 q = _mm256_set1_ps(0x1.5bba14p-10F);
+      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.3cea88p-7F));
+      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.c6b752p-5F));
+      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.ebf9bcp-3F));
+      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.62e42ap-1F));
+      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(1.0F));
+      w[k] =
+          _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(q), _mm256_slli_epi32(_mm256_cvtps_epi32(n2), 23)));
+    }
+    const __m256 sum = _mm256_add_ps(_mm256_add_ps(w[0], w[1]), _mm256_add_ps(w[2], w[3]));
+    low = _mm256_add_pd(low, low_half(sum));
+    high = _mm256_add_pd(high, high_half(sum));
+  }
+  alignas(32) double lanes[4];
+  _mm256_store_pd(lanes, _mm256_add_pd(low, high));
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
+  const __m256d top = _mm256_set1_pd(static_cast<double>(reference));
+  const __m256i minus_infinity = _mm256_set1_epi64x(static_cast<std::int64_t>(0xFFF0000000000000U));
+  wide_sum sum = zero_sum(), squares = zero_sum();
+  for (std::size_t i = 0; i < n; i += 16) {
+    for (std::size_t j = 0; j < 4; ++j) {
+      const __m256d z = quarter(values + i, j);
+      const __m256i gone = _mm256_cmpeq_epi64(_mm256_castpd_si256(z), minus_infinity);
+      const __m256d d = _mm256_andnot_pd(_mm256_castsi256_pd(gone), kept(_mm256_sub_pd(z, top)));
+      sum.lane[j] = kept(_mm256_add_pd(sum.lane[j], d));
+      squares.lane[j] = kept(_mm256_add_pd(squares.lane[j], kept(_mm256_mul_pd(d, d))));
+    }
+  }
+  alignas(32) double lanes[16], square_lanes[16];
+  store(sum, lanes);
+  store(squares, square_lanes);
+  portable::moment_sums sums;
+  for (std::size_t j = 0; j < 16; ++j) {
+    sums.sum = rounded(sums.sum + lanes[j]);
+    sums.squares = rounded(sums.squares + square_lanes[j]);
   }
   return sums;
 }

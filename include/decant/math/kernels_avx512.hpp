@@ -192,32 +192,118 @@ DECANT_AVX512 inline double weight_sum(const float* values, std::uint64_t keep, 
   return lane[0];
 }
 
-DECANT_AVX512 inline portable::mass_sums mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
-  const __m512 reference = _mm512_set1_ps(p.reference), narrow = _mm512_set1_ps(p.narrow);
-  __m512d mass_low = _mm512_setzero_pd(), mass_high = mass_low, weighted_low = mass_low, weighted_high = mass_low;
-  for (std::size_t i = 0; i < n; i += 64) {
-    __m512 w[4], wy[4];
-    for (std::size_t k = 0; k < 4; ++k) {
-      const __m512 y = exponents(load(values + i + 16 * k), reference, narrow);
-      w[k] = exp2_weights(y);
-      wy[k] = kept(_mm512_maskz_mul_ps(_mm512_cmp_ps_mask(w[k], _mm512_setzero_ps(), _CMP_GT_OQ), w[k], y));
+/// math::exp in 8 lanes, for x <= 0.
+DECANT_AVX512_INLINE __m512d exp_of_negative(__m512d x) noexcept {
+  constexpr double coefficients[] = {1.0 / 479001600.0,
+                                     1.0 / 39916800.0,
+                                     1.0 / 3628800.0,
+                                     1.0 / 362880.0,
+                                     1.0 / 40320.0,
+                                     1.0 / 5040.0,
+                                     1.0 / 720.0,
+                                     1.0 / 120.0,
+                                     1.0 / 24.0,
+                                     1.0 / 6.0,
+                                     0.5};
+  const __mmask8 there = _mm512_cmp_pd_mask(x, _mm512_set1_pd(-708.3964185322641), _CMP_GE_OQ);
+  const __m512d scaled = kept(_mm512_mul_pd(x, _mm512_set1_pd(1.4426950408889634)));
+  const __m512d k = _mm512_maskz_roundscale_pd(0xFF, kept(_mm512_sub_pd(scaled, _mm512_set1_pd(0.5))),
+                                               _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512d high = kept(_mm512_mul_pd(k, _mm512_set1_pd(0x1.62e42fee00000p-1)));
+  const __m512d low = kept(_mm512_mul_pd(k, _mm512_set1_pd(0x1.a39ef35793c76p-33)));
+  const __m512d r = kept(_mm512_sub_pd(kept(_mm512_sub_pd(x, high)), low));
+  __m512d p = _mm512_set1_pd(1.0 / 6227020800.0);
+  for (const double c : coefficients) p = kept(_mm512_add_pd(kept(_mm512_mul_pd(p, r)), _mm512_set1_pd(c)));
+  const __m512d tail = kept(_mm512_mul_pd(kept(_mm512_mul_pd(r, r)), p));
+  const __m512d y = kept(_mm512_add_pd(_mm512_set1_pd(1.0), kept(_mm512_add_pd(r, tail))));
+  return _mm512_maskz_scalef_pd(there, y, k);
+}
+
+DECANT_AVX512 inline portable::mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale,
+                                                    float high) noexcept {
+  const __m512d top = _mm512_set1_pd(static_cast<double>(reference)), factor = _mm512_set1_pd(scale);
+  __m512d mass[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()}, weighted[2] = {mass[0], mass[0]},
+          above[2] = {mass[0], mass[0]};
+  for (std::size_t i = 0; i < n; i += 16) {
+    const __m512 z = load(values + i);
+    const __mmask16 reaches = _mm512_cmp_ps_mask(z, _mm512_set1_ps(high), _CMP_GE_OQ);
+    for (int j = 0; j < 2; ++j) {
+      const __m512d below = kept(_mm512_mul_pd(kept(_mm512_sub_pd(j == 0 ? low_half(z) : high_half(z), top)), factor));
+      const __m512d w = exp_of_negative(below);
+      mass[j] = kept(_mm512_add_pd(mass[j], w));
+      above[j] = kept(_mm512_mask_add_pd(above[j], static_cast<__mmask8>(reaches >> (8 * j)), above[j], w));
+      const __mmask8 there = _mm512_cmp_pd_mask(w, _mm512_setzero_pd(), _CMP_GT_OQ);
+      weighted[j] = kept(_mm512_add_pd(weighted[j], kept(_mm512_maskz_mul_pd(there, w, below))));
     }
-    const __m512 m = kept(_mm512_add_ps(kept(_mm512_add_ps(w[0], w[1])), kept(_mm512_add_ps(w[2], w[3]))));
-    const __m512 e = kept(_mm512_add_ps(kept(_mm512_add_ps(wy[0], wy[1])), kept(_mm512_add_ps(wy[2], wy[3]))));
-    mass_low = kept(_mm512_add_pd(mass_low, low_half(m)));
-    mass_high = kept(_mm512_add_pd(mass_high, high_half(m)));
-    weighted_low = kept(_mm512_add_pd(weighted_low, low_half(e)));
-    weighted_high = kept(_mm512_add_pd(weighted_high, high_half(e)));
   }
-  alignas(64) double mass[16], weighted[16];
-  _mm512_store_pd(mass, mass_low);
-  _mm512_store_pd(mass + 8, mass_high);
-  _mm512_store_pd(weighted, weighted_low);
-  _mm512_store_pd(weighted + 8, weighted_high);
+  alignas(64) double masses[16], weighteds[16], aboves[16];
+  for (int j = 0; j < 2; ++j) {
+    _mm512_store_pd(masses + 8 * j, mass[j]);
+    _mm512_store_pd(weighteds + 8 * j, weighted[j]);
+    _mm512_store_pd(aboves + 8 * j, above[j]);
+  }
   portable::mass_sums sums;
   for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + mass[j]);
-    sums.weighted = rounded(sums.weighted + weighted[j]);
+    sums.mass = rounded(sums.mass + masses[j]);
+    sums.weighted = rounded(sums.weighted + weighteds[j]);
+    sums.above = rounded(sums.above + aboves[j]);
+  }
+  return sums;
+}
+
+DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
+  const __m512 reference = _mm512_set1_ps(p.reference), narrow = _mm512_set1_ps(p.narrow);
+  const __m512 smallest = _mm512_set1_ps(-126.0F);
+  __m512d low = _mm512_setzero_pd(), high = low;
+  for (std::size_t i = 0; i < n; i += 64) {
+    __m512 w[4];
+    for (std::size_t k = 0; k < 4; ++k) {
+      const __m512 y =
+          _mm512_max_ps(_mm512_mul_ps(_mm512_sub_ps(load(values + i + 16 * k), reference), narrow), smallest);
+      const __m512 n2 = _mm512_maskz_roundscale_ps(0xFFFF, y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      const __m512 f = kept(_mm512_sub_ps(y, n2));
+      __m512 q = _mm512_set1_ps(0x1.5bba14p-10F);
+      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.3cea88p-7F));
+      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.c6b752p-5F));
+      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.ebf9bcp-3F));
+      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.62e42ap-1F));
+      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(1.0F));
+      w[k] = _mm512_maskz_scalef_ps(0xFFFF, q, n2);
+    }
+    const __m512 sum = _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3]));
+    low = _mm512_add_pd(low, low_half(sum));
+    high = _mm512_add_pd(high, high_half(sum));
+  }
+  alignas(64) double lanes[8];
+  _mm512_store_pd(lanes, _mm512_add_pd(low, high));
+  double total = 0;
+  for (const double lane : lanes) total += lane;
+  return total;
+}
+
+DECANT_AVX512 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
+  const __m512d top = _mm512_set1_pd(static_cast<double>(reference));
+  const __m512i minus_infinity = _mm512_set1_epi32(static_cast<int>(0xFF800000U));
+  __m512d sum[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()}, squares[2] = {sum[0], sum[0]};
+  for (std::size_t i = 0; i < n; i += 16) {
+    const __m512 z = load(values + i);
+    const __mmask16 there = _mm512_cmpneq_epi32_mask(_mm512_castps_si512(z), minus_infinity);
+    for (int j = 0; j < 2; ++j) {
+      const __m512d d =
+          kept(_mm512_maskz_sub_pd(static_cast<__mmask8>(there >> (8 * j)), j == 0 ? low_half(z) : high_half(z), top));
+      sum[j] = kept(_mm512_add_pd(sum[j], d));
+      squares[j] = kept(_mm512_add_pd(squares[j], kept(_mm512_mul_pd(d, d))));
+    }
+  }
+  alignas(64) double lanes[16], square_lanes[16];
+  for (int j = 0; j < 2; ++j) {
+    _mm512_store_pd(lanes + 8 * j, sum[j]);
+    _mm512_store_pd(square_lanes + 8 * j, squares[j]);
+  }
+  portable::moment_sums sums;
+  for (std::size_t j = 0; j < 16; ++j) {
+    sums.sum = rounded(sums.sum + lanes[j]);
+    sums.squares = rounded(sums.squares + square_lanes[j]);
   }
   return sums;
 }

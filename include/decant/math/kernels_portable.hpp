@@ -119,35 +119,66 @@ DECANT_STRICT inline double weight_sum(const float* values, std::uint64_t keep, 
   return sum_block(w);
 }
 
-/// An estimate of the sum of the weights of n values (a multiple of 64), and of weight * log2(weight). The weights are
-/// those of the law; sums of four are rounded to float.
+/// Sums over a row of weights, of weights times their exponents, and of the weights of values that reach a threshold.
 struct mass_sums {
-  double mass = 0, weighted = 0;
+  double mass = 0, weighted = 0, above = 0;
 };
-DECANT_STRICT inline mass_sums mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
-  double mass[16] = {}, weighted[16] = {};
-  for (std::size_t i = 0; i < n; i += 64) {
+
+/// The sum of e^(scale (z - reference)) over n values (a multiple of 16) none of which is above the reference, and of
+/// that times its exponent, and the first alone over values >= high: in double, by math::exp, in sixteen lanes.
+DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale,
+                                          float high) noexcept {
+  double mass[16] = {}, weighted[16] = {}, above[16] = {};
+  for (std::size_t i = 0; i < n; i += 16) {
     for (std::size_t j = 0; j < 16; ++j) {
-      float w[4], wy[4];
-      for (std::size_t k = 0; k < 4; ++k) {
-        const float y = product(values[i + 16 * k + j] - p.reference, p.narrow);
-        w[k] = exp2_weight(y);
-        wy[k] = w[k] > 0 ? product(w[k], y) : 0.0F;
-      }
-      mass[j] += static_cast<double>(rounded(rounded(w[0] + w[1]) + rounded(w[2] + w[3])));
-      weighted[j] += static_cast<double>(rounded(rounded(wy[0] + wy[1]) + rounded(wy[2] + wy[3])));
+      const double below = product(static_cast<double>(values[i + j]) - static_cast<double>(reference), scale);
+      const double w = exp(below);
+      mass[j] = rounded(mass[j] + w);
+      if (values[i + j] >= high) above[j] = rounded(above[j] + w);
+      if (w > 0) weighted[j] = rounded(weighted[j] + product(w, below));
     }
   }
   mass_sums sums;
   for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass += mass[j];
-    sums.weighted += weighted[j];
+    sums.mass = rounded(sums.mass + mass[j]);
+    sums.weighted = rounded(sums.weighted + weighted[j]);
+    sums.above = rounded(sums.above + above[j]);
   }
   return sums;
 }
 
-/// The mass, as above, of the values >= high, and the places of those in [low, high), ascending. `places` has room for
-/// n and sixteen more.
+/// The sum of the weights of n values (a multiple of 64), but for roundings: of each weight by some 2e-7 of it and 2e-7
+/// of its exponent, and of sums of four to float. Values far below the reference count as 2^-126.
+DECANT_STRICT inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(weight(values[i], p));
+  return sum;
+}
+
+/// The sum of z - reference over n values (a multiple of 16) that are not -inf, and of its square, in double.
+struct moment_sums {
+  double sum = 0, squares = 0;
+};
+DECANT_STRICT inline moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
+  double sum[16] = {}, squares[16] = {};
+  for (std::size_t i = 0; i < n; i += 16) {
+    for (std::size_t j = 0; j < 16; ++j) {
+      if (std::bit_cast<std::uint32_t>(values[i + j]) == 0xFF800000U) continue;
+      const double d = static_cast<double>(values[i + j]) - static_cast<double>(reference);
+      sum[j] = rounded(sum[j] + d);
+      squares[j] = rounded(squares[j] + product(d, d));
+    }
+  }
+  moment_sums sums;
+  for (std::size_t j = 0; j < 16; ++j) {
+    sums.sum = rounded(sums.sum + sum[j]);
+    sums.squares = rounded(sums.squares + squares[j]);
+  }
+  return sums;
+}
+
+/// The sum of the weights, those of four rounded to float, of the values >= high, and the places of those in [low,
+/// high), ascending. `places` has room for n and sixteen more.
 struct bracket_sums {
   double mass = 0;
   std::size_t count = 0;

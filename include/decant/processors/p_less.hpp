@@ -31,10 +31,8 @@ class p_less : public made_or_error<p_less> {
 
   void operator()(candidates& row, const step_context&) const {
     if (row.status() != row_status::ok) return;
-    double squares = 0;
-    row.visit_below_max([&](token_id, double below) { squares = math::rounded(squares + math::exp(2 * below)); });
     // With weights w = e^(logit - max) and W their sum: p >= L is w >= (sum of w^2) / W.
-    detail::keep_within(row, math::log(squares) + row.log_probability(row.argmax()) - 1e-9, min_keep_);
+    detail::keep_within(row, row.log_mass(2) + row.log_probability(row.argmax()) - 1e-9, min_keep_);
   }
 
   [[nodiscard]] std::string describe() const { return std::string(name); }

@@ -31,10 +31,8 @@ class p_less_norm : public made_or_error<p_less_norm> {
 
   void operator()(candidates& row, const step_context&) const {
     if (row.size() < 2 || row.status() != row_status::ok) return;
-    double squares = 0;
-    row.visit_below_max([&](token_id, double below) { squares = math::rounded(squares + math::exp(2 * below)); });
     const double n = static_cast<double>(row.size()), log_mass = -row.log_probability(row.argmax());
-    const double collision = math::product(squares, math::exp(-2 * log_mass));
+    const double collision = math::exp(row.log_mass(2) - 2 * log_mass);
     const double threshold = (math::product(n, collision) - 1) / (n - 1);
     if (threshold > 0) detail::keep_within(row, math::log(threshold) + log_mass - 1e-9, min_keep_);
   }

@@ -47,8 +47,7 @@ class xtc : public made_or_error<xtc> {
   void operator()(candidates& row, const step_context& context) {
     if (off() || row.status() != row_status::ok || !context.draws.chance(probability_, purpose::coin)) return;
     const double least = math::log(threshold_) - row.log_probability(row.argmax());
-    std::size_t qualified = 0;
-    row.visit_below_max([&](token_id, double below) { qualified += below >= least; });
+    const std::size_t qualified = row.count_near_max(least);
     if (qualified < 2) return;
     removed_.clear();
     for (const entry& e : row.descending(qualified).first(qualified - 1)) {
