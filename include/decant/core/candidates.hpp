@@ -795,9 +795,11 @@ class candidates {
         break;
       }
     }
+    // The kernels see values as they are in memory.
+    const float raw_low = detail::dense_row::raw_threshold(low), raw_high = detail::dense_row::raw_threshold(high);
     double above = 0, total = 0;
     each_run([&](const float* values, std::size_t size) {
-      const math::portable::mass_sums run = math::kernels().exact_mass(values, size, max_, scale_, high);
+      const math::portable::mass_sums run = math::kernels().exact_mass(values, size, max_, scale_, raw_high);
       above += run.above;
       total += run.mass;
     });
@@ -806,7 +808,7 @@ class candidates {
     const std::size_t even = vocabulary_size_ / 64 * 64;
     places_.resize(vocabulary_size_ + 64);
     const std::size_t between =
-        math::kernels().bracket(dense_.data(), even, {max_, 0}, low, high, places_.data()).count;
+        math::kernels().bracket(dense_.data(), even, {max_, 0}, raw_low, raw_high, places_.data()).count;
     for (std::size_t i = 0; i < between; ++i) {
       const auto id = static_cast<token_id>(places_[i]);
       gathered_.push_back({id, dense_[id]});

@@ -158,6 +158,11 @@ class dense_row {
     return count;
   }
 
+  /// What to compare raw values with instead of a flushed one: denormals count as 0, also below it.
+  static constexpr float raw_threshold(float threshold) noexcept {
+    return threshold == 0 ? std::bit_cast<float>(0x807FFFFFU) : threshold;
+  }
+
   /// Whether the values are floats in memory, one after the other, and nothing but -inf is gone.
   [[nodiscard]] bool is_plain() const noexcept {
     return row_.f32 != nullptr && patch_of_.empty() && mask_.empty() && !bounded_;
@@ -339,11 +344,6 @@ class dense_row {
       }
     }
     return patches_.data() + std::size_t{patch_of_[b]} * 64;
-  }
-
-  /// What to compare raw values with instead of a flushed one: denormals count as 0, also below it.
-  static constexpr float raw_threshold(float threshold) noexcept {
-    return threshold == 0 ? std::bit_cast<float>(0x807FFFFFU) : threshold;
   }
 
   /// Whether a block can hold a token with z >= threshold.

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#include <decant/core/candidates.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <decant/math/kernels.hpp>
+#include <decant/testing/eager_row.hpp>
+
+#include "support/catch.hpp"
+
+// Rows as long as those of real models, where candidates never looks at every token twice: every narrowing must leave
+// exactly what the eager reference leaves, on every instruction set, on ordinary rows and on those made to hurt.
+
+namespace large_rows {
+
+using namespace decant;
+using decant::testing::eager_row;
+
+/// The instruction sets that this machine has; pins one, and puts the best back.
+class pinned {
+ public:
+  explicit pinned(math::isa which) { math::use_kernels(which); }
+  pinned(const pinned&) = delete;
+  pinned& operator=(const pinned&) = delete;
+  ~pinned() { math::use_kernels(math::best_isa()); }
+
+  static std::vector<math::isa> all() {
+    std::vector<math::isa> sets{math::isa::portable};
+    if (math::best_isa() >= math::isa::avx2) sets.push_back(math::isa::avx2);
+    if (math::best_isa() >= math::isa::avx512) sets.push_back(math::isa::avx512);
+    return sets;
+  }
+};
+
+constexpr std::size_t kinds = 14;
+
+std::vector<float> make_row(std::size_t kind, std::size_t size, std::uint64_t seed) {
+  const draw_stream draws(seed, kind);
+  std::uint32_t used = 0;
+  const auto unit = [&] { return draws.uniform(purpose::user, used++); };
+  const auto normal = [&] { return std::sqrt(-2 * std::log(unit())) * std::cos(6.283185307179586 * unit()); };
+  const auto any_place = [&] { return static_cast<std::size_t>(unit() * static_cast<double>(size)); };
+  std::vector<float> row(size);
+  for (float& z : row) z = static_cast<float>((kind == 1 ? 1 : 2) * normal());
+  switch (kind) {
+    case 0:
+      for (int r = 0; r < 300; ++r)
+        row[any_place()] = static_cast<float>(20 - 1.3 * std::log(r + 1.0) + 0.1 * normal());
+      break;
+    case 1: break;  // flat
+    case 2:
+      for (int r = 0; r < 200; ++r) row[any_place()] = static_cast<float>(8 + 6 * unit());
+      break;
+    case 3:
+      for (int r = 0; r < 300; ++r) row[any_place()] = static_cast<float>(20 - 3.0 * std::log(r + 1.0));
+      break;
+    case 4:
+      for (int r = 0; r < 4000; ++r) row[any_place()] = static_cast<float>(20 - 0.9 * std::log(r + 1.0));
+      break;
+    case 5: std::ranges::sort(row); break;
+    case 6: std::ranges::sort(row, std::greater<>()); break;
+    case 7: std::ranges::fill(row, 1.25F); break;
+    case 8:
+      for (float& z : row) z = z > 0 ? 1.0F : -1.0F;
+      break;
+    case 9:
+      for (float& z : row) z = unit() < 0.999 ? gone : z;
+      row[size / 2] = 0.5F;
+      break;
+    case 10:
+      for (std::size_t i = 0; i < 64; ++i) row[size / 128 * 64 + i] = static_cast<float>(10 + 2 * unit());
+      break;
+    case 11:
+      for (float& z : row) z += 15;
+      break;
+    case 12:  // rounded: ties everywhere
+      for (float& z : row) z = std::round(2 * z) / 2;
+      break;
+    default:  // half of it gone, denormals and zeros among the rest
+      for (float& z : row) {
+        const double u = unit();
+        z = u < 0.5 ? gone : u < 0.6 ? 1e-40F : u < 0.65 ? -1e-40F : u < 0.7 ? 0.0F : z;
+      }
+  }
+  return row;
+}
+
+struct narrowing {
+  std::string name;
+  std::function<void(candidates&)> library;
+  std::function<void(eager_row&)> reference;
+};
+
+std::vector<narrowing> narrowings() {
+  std::vector<narrowing> all;
+  for (const std::size_t k : {1U, 2U, 40U, 1000U, 4000U, 4096U, 4097U, 30'000U}) {
+    all.push_back({"keep_largest " + std::to_string(k), [=](candidates& row) { row.keep_largest(k); },
+                   [=](eager_row& row) { row.keep_largest(k); }});
+  }
+  for (const double below : {0.0, 0.5, 3.0, 7.0, 1000.0}) {
+    all.push_back({"keep_above max - " + std::to_string(below),
+                   [=](candidates& row) { row.keep_above(row.max() - below, 3); },
+                   [=](eager_row& row) { row.keep_above(row.max() - below, 3); }});
+  }
+  for (const double p : {0.0, 0.3, 0.9, 0.95, 0.99, 0.9999}) {
+    all.push_back({"keep_mass " + std::to_string(p), [=](candidates& row) { row.keep_mass(p, 2); },
+                   [=](eager_row& row) { row.keep_mass(p, 2); }});
+  }
+  all.push_back({"after a temperature, keep_mass 0.9",
+                 [](candidates& row) {
+                   row.affine(1 / 0.7, 2);
+                   row.keep_mass(0.9);
+                 },
+                 [](eager_row& row) {
+                   row.affine(1 / 0.7, 2);
+                   row.keep_mass(0.9, 1);
+                 }});
+  all.push_back({"keep_largest 20000, then keep_mass 0.9",
+                 [](candidates& row) {
+                   row.keep_largest(20'000);
+                   row.keep_mass(0.9);
+                 },
+                 [](eager_row& row) {
+                   row.keep_largest(20'000);
+                   row.keep_mass(0.9, 1);
+                 }});
+  return all;
+}
+
+std::vector<token_id> survivors(candidates& row) {
+  std::vector<token_id> ids;
+  row.visit([&](token_id id, float) { ids.push_back(id); });
+  return ids;
+}
+
+void run(std::size_t size, std::uint64_t seed, std::size_t every) {
+  candidates row;
+  std::size_t turn = seed;
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    const std::vector<float> logits = make_row(kind, size, seed);
+    for (const narrowing& step : narrowings()) {
+      if (turn++ % every != 0) continue;
+      eager_row want(logits);
+      step.reference(want);
+      token_id drawn = no_token;
+      for (const math::isa which : pinned::all()) {
+        const pinned pin(which);
+        INFO(step.name << " on a row of kind " << kind << ", " << size << " tokens, seed " << seed << ", "
+                       << math::to_string(which));
+        row.bind(logits);
+        step.library(row);
+        REQUIRE(row.size() == want.size());
+        REQUIRE(survivors(row) == want.ids());
+        CHECK(row.argmax() == want.descending().front());
+        const token_id token = row.draw(draw_stream(turn));
+        CHECK((drawn == no_token || token == drawn));
+        CHECK(token == draw(row.probabilities(), draw_stream(turn)));
+        drawn = token;
+        row.release();
+      }
+    }
+  }
+}
+
+TEST_CASE("narrowings of long rows leave what the reference leaves, on every instruction set") {
+  run(4097, 1, 3);
+  run(5000, 2, 3);
+  run(9001, 3, 3);
+  run(32'001, 4, 7);
+}
+
+TEST_CASE("narrowings of rows of 128,256 tokens leave what the reference leaves, on every instruction set") {
+  run(128'256, 5, 7);
+}
+
+TEST_CASE("narrowings of long rows, every one on every kind of row", "[long]") {
+  for (std::uint64_t seed = 10; seed < 14; ++seed) {
+    run(4096 + static_cast<std::size_t>(seed) * 777, seed, 1);
+    run(128'256, seed, 2);
+  }
+  run(262'144, 30, 3);
+}
+
+TEST_CASE("facts of long rows have the same bits on every instruction set, and are near those of plain sums") {
+  candidates row;
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    const std::vector<float> logits = make_row(kind, 20'001, 40 + kind);
+    const double top = static_cast<double>(*std::ranges::max_element(logits));
+    double mass = 0, weighted = 0, sum = 0, squares = 0, count = 0;
+    for (const float raw : logits) {
+      if (is_gone(raw)) continue;
+      const double below = static_cast<double>(math::flush_denormal(raw)) - top, w = std::exp(below);
+      mass += w;
+      weighted += w * below;
+      sum += below;
+      ++count;
+    }
+    for (const float raw : logits) {
+      if (!is_gone(raw)) squares += std::pow(static_cast<double>(math::flush_denormal(raw)) - top - sum / count, 2);
+    }
+    std::vector<double> first;
+    for (const math::isa which : pinned::all()) {
+      const pinned pin(which);
+      INFO("kind " << kind << ", " << math::to_string(which));
+      row.bind(logits);
+      const std::vector<double> facts{row.log_sum(),
+                                      row.entropy(),
+                                      row.sigma(),
+                                      row.log_mass(2),
+                                      static_cast<double>(row.size()),
+                                      row.log_probability(row.argmax())};
+      CHECK(facts[0] == Approx(top + std::log(mass)).epsilon(1e-12));
+      CHECK(facts[1] == Approx(std::log(mass) - weighted / mass).epsilon(1e-10).margin(1e-12));
+      CHECK(facts[2] == Approx(std::sqrt(squares / count)).epsilon(1e-9).margin(1e-12));
+      CHECK(facts[4] == count);
+      if (first.empty()) first = facts;
+      CHECK(facts == first);
+      row.release();
+    }
+  }
+}
+
+}  // namespace large_rows
