@@ -232,4 +232,37 @@ TEST_CASE("sums have the same bits everywhere", "[math][sum_tree][golden]") {
   CHECK(all.value() == 0x1044C92881539D9EU);
 }
 
+TEST_CASE("a dense tree has the bits of a sparse one of the leaves that are not 0", "[math][sum_tree]") {
+  test_bits::splitmix next(77);
+  decant::math::dense_sum_tree dense;
+  decant::math::sum_tree sparse;
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t leaves = 1 + next.below(round % 4 == 0 ? 300'000 : 3000);
+    std::vector<std::uint32_t> there;
+    std::vector<double> values;
+    const auto out = dense.assign(leaves);
+    sparse.clear();
+    for (std::size_t i = 0; i < leaves; ++i) {
+      if (next.below(round % 3 == 0 ? 50 : 2) != 0 && i + 1 < leaves) continue;
+      const double value = next.between(0.001, 9);
+      out[i] = value;
+      sparse.push(static_cast<std::uint32_t>(i), value);
+      there.push_back(static_cast<std::uint32_t>(i));
+    }
+    dense.build();
+    sparse.build();
+    for (int draw = 0; draw < 50; ++draw) {
+      REQUIRE(dense.total() == sparse.total());
+      double target = next.between(0, 1) * sparse.total(), same = target;
+      const std::size_t place = sparse.find(target);
+      REQUIRE(dense.find(same) == sparse.leaf(place).index);
+      REQUIRE(same == target);
+      const double value = sparse.leaf(place).value / 2;
+      sparse.replace(place, value);
+      dense.replace(there[place], value);
+      REQUIRE(dense.leaf(there[place]).value == value);
+    }
+  }
+}
+
 }  // namespace sum_tree_test

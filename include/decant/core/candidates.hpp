@@ -384,20 +384,19 @@ class candidates {
       return decant::draw(hooked_, draws, why, index, blocks_);
     }
     const math::weight_map weight(max_, scale_);
-    const bool reject = drawn_by_rejection();
-    blocks_.clear();
-    if (reject) {
-      each_peak_weight(weight, [&](std::size_t b, float w) {
-        if (w > 0) blocks_.push(static_cast<std::uint32_t>(b), block_bound(w), 0);
-      });
-    } else {
-      push_sums(weight);
+    const auto fill = [&](const math::sum_tree::node& leaf, math::block_weights& out) {
+      fill_block(leaf.index, leaf.begin, weight, out);
+    };
+    if (drawn_by_rejection()) {
+      const std::span<double> bounds = bounds_.assign(dense_.blocks());
+      each_peak_weight(weight, [&](std::size_t b, float w) { bounds[b] = block_bound(w); });
+      bounds_.build();
+      return detail::draw_from_blocks(bounds_, true, draws, why, index, fill);
     }
+    blocks_.clear();
+    push_sums(weight);
     blocks_.build();
-    return detail::draw_from_blocks(blocks_, reject, draws, why, index,
-                                    [&](const math::sum_tree::node& leaf, math::block_weights& out) {
-                                      fill_block(leaf.index, leaf.begin, weight, out);
-                                    });
+    return detail::draw_from_blocks(blocks_, false, draws, why, index, fill);
   }
 
   /// The token of the largest logit, the lowest id among equals; no_token on a bad row. Reads the row.
@@ -1161,6 +1160,7 @@ class candidates {
   std::vector<distant> near_;
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;
+  math::dense_sum_tree bounds_;
   law hooked_;
 };
 

@@ -57,8 +57,8 @@ namespace detail {
 /// Block rejection (`reject` true): the leaves hold upper bounds, so no weight outside the blocks tried is ever
 /// computed. A block is drawn by its bound and accepted with probability sum / bound; on rejection its sum replaces its
 /// bound. Whatever the state, the chance to accept and return a token is its weight times a constant: the law is exact.
-template <class Fill>
-token_id draw_from_blocks(math::sum_tree& blocks, bool reject, const draw_stream& draws, purpose why,
+template <class Tree, class Fill>
+token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, purpose why,
                           std::uint32_t index, const Fill& fill) {
   math::block_weights weights;
   for (std::uint32_t trial = 0;; ++trial) {

@@ -18,7 +18,7 @@ DECANT_STRICT_BEGIN
 
 /// The sum of 64 slots in one fixed order, which sixteen lanes can follow: the bits do not depend on how it is
 /// computed.
-DECANT_STRICT inline double sum_block(const block_weights& w) noexcept {
+DECANT_STRICT inline double sum_block(const double* w) noexcept {
   std::array<double, 16> lane;
   for (std::size_t j = 0; j < 16; ++j) lane[j] = (w[j] + w[j + 16]) + (w[j + 32] + w[j + 48]);
   for (std::size_t half = 8; half > 0; half /= 2) {
@@ -26,6 +26,7 @@ DECANT_STRICT inline double sum_block(const block_weights& w) noexcept {
   }
   return lane[0];
 }
+inline double sum_block(const block_weights& w) noexcept { return sum_block(w.data()); }
 
 /// A sparse tree of sums with 64 children a node: finds the leaf that a cumulative weight falls into.
 ///
@@ -128,6 +129,68 @@ class sum_tree {
   }
 
   std::vector<std::vector<node>> levels_;
+  std::size_t height_ = 0;
+};
+
+/// The same tree where most leaves are there: sums and finds with the same bits as a sum_tree of the leaves that are
+/// not 0. A leaf's place is its index.
+class dense_sum_tree {
+ public:
+  /// Makes room for so many leaves and returns them, all 0, to be written before build().
+  std::span<double> assign(std::size_t leaves) {
+    if (levels_.empty()) levels_.emplace_back();
+    levels_[0].assign((leaves + 63) / 64 * 64, 0);
+    return std::span(levels_[0]).first(leaves);
+  }
+
+  /// Builds the sums above the leaves.
+  void build() {
+    height_ = 0;
+    for (std::size_t groups = levels_[0].size() / 64; groups > 0; groups = levels_[height_].size() / 64) {
+      if (levels_.size() == height_ + 1) levels_.emplace_back();
+      auto& level = levels_[height_ + 1];
+      level.assign(groups == 1 ? 1 : (groups + 63) / 64 * 64, 0);
+      for (std::size_t g = 0; g < groups; ++g) level[g] = sum_block(levels_[height_].data() + 64 * g);
+      ++height_;
+    }
+  }
+
+  [[nodiscard]] double total() const noexcept { return levels_[height_][0]; }
+  [[nodiscard]] sum_tree::node leaf(std::size_t place) const noexcept {
+    return {static_cast<std::uint32_t>(place), 0, levels_[0][place]};
+  }
+
+  /// As sum_tree::find.
+  DECANT_STRICT std::size_t find(double& target) const noexcept {
+    std::size_t place = 0;
+    for (std::size_t height = height_; height > 0; --height) {
+      const double* siblings = levels_[height - 1].data() + 64 * place;
+      std::size_t last = 0;
+      double before = 0, cumulative = 0;
+      for (std::size_t i = 0; i < 64; ++i) {
+        if (!(siblings[i] > 0)) continue;
+        last = i;
+        before = cumulative;
+        cumulative += siblings[i];
+        if (target < cumulative) break;
+      }
+      target -= before;
+      place = 64 * place + last;
+    }
+    return place;
+  }
+
+  /// Changes a leaf and the sums above it.
+  void replace(std::size_t place, double value) noexcept {
+    levels_[0][place] = value;
+    for (std::size_t height = 1; height <= height_; ++height) {
+      place /= 64;
+      levels_[height][place] = sum_block(levels_[height - 1].data() + 64 * place);
+    }
+  }
+
+ private:
+  std::vector<std::vector<double>> levels_;
   std::size_t height_ = 0;
 };
 
