@@ -64,6 +64,15 @@ TEST_CASE("an empty chain is the identity", "[chain]") {
   CHECK_FALSE(empty.keeps_state());
 }
 
+TEST_CASE("a chain leaves the argmax alone if all of its steps do", "[chain]") {
+  STATIC_REQUIRE(decant::argmax_invariant_v<decant::chain<decant::top_k, decant::top_p>>);
+  STATIC_REQUIRE(decant::argmax_invariant_v<decant::chain<>>);
+  CHECK(!decant::argmax_invariant_v<decant::chain<decant::top_k, decant::typical>>);
+  CHECK(!decant::argmax_invariant_v<decant::chain<decant::typical, decant::top_k>>);
+  CHECK(!decant::is_argmax_invariant(decant::chain(decant::top_k(2), decant::typical(0.5))));
+  CHECK(!decant::is_argmax_invariant(decant::chain(decant::typical(0.5), decant::top_k(2))));
+}
+
 TEST_CASE("a chain prints the steps that are not off", "[chain]") {
   CHECK(decant::chain(decant::top_k(40), decant::top_p(0.95), decant::temperature(0.8)).describe() ==
         "top_k(40) | top_p(0.95) | temperature(0.8)");

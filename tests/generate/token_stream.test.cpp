@@ -136,6 +136,29 @@ TEST_CASE("each position is given to the model once", "[generate][token_stream]"
   CHECK(model.held() == ids(stream.tokens().begin(), stream.tokens().end() - 1));
 }
 
+TEST_CASE("a prompt that the model holds already is given to it from its last token on", "[generate][token_stream]") {
+  markov model = cycle(5);
+  const ids prompt{0, 1, 2};
+  (void)model.evaluate(prompt);
+  token_stream stream(model, prompt, best, {.max_new_tokens = 2, .seed = 1, .cached = prompt.size()});
+  REQUIRE(stream.next() != nullptr);
+  CHECK(model.evaluated == prompt.size() + 1);
+  REQUIRE(stream.next() != nullptr);
+  CHECK(stream.result().tokens == ids{3, 4});
+}
+
+TEST_CASE("a stream ends with the token that fills its context", "[generate][token_stream]") {
+  markov model = cycle(5);
+  const ids prompt{0, 1};
+  token_stream stream(model, prompt, best, {.context_length = 4, .seed = 1});
+  REQUIRE(stream.next() != nullptr);
+  const token_event* last = stream.next();
+  REQUIRE(last != nullptr);
+  CHECK(last->finish == finish_reason::context_full);
+  CHECK(stream.next() == nullptr);
+  CHECK(stream.result().tokens == ids{2, 3});
+}
+
 TEST_CASE("the caller's decoder does not change", "[generate][token_stream]") {
   auto counting = top_k(0) | [count = 0](decant::candidates&, const decant::step_context&) mutable -> token_id {
     return count++ % 3;

@@ -45,6 +45,8 @@ TEST_CASE("typical may exclude the argmax (methods.md B5)", "[processors]") {
   // llama.cpp's own cases.
   CHECK(survivors(typical(0.5), logs({0.97, 0.01, 0.01, 0.01})) == tokens{0});
   CHECK(survivors(typical(0.5), logs({0.4, 0.2, 0.2, 0.2})) == tokens{1, 2, 3});
+  // So a greedy decoder must not leave it out.
+  CHECK(!is_argmax_invariant(typical(0.5)));
 }
 
 TEST_CASE("equal distances go by lower id", "[processors]") {

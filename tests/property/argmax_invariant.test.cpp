@@ -51,8 +51,33 @@ std::vector<any_processor> invariant_policies() {
 }
 
 std::vector<any_processor> other_policies() {
-  return {repetition_penalty(1.7), frequency_penalty(0.9), presence_penalty(1.1), no_repeat_ngram(1),
-          logit_bias({{0, 1.5F}}), xtc(1, 0.05),           typical(0.3),          quadratic(0.4, 2)};
+  const std::vector<token_id> zero{0};
+  return {repetition_penalty(1.7),
+          encoder_repetition_penalty(3, zero),
+          frequency_penalty(0.9),
+          presence_penalty(1.1),
+          dry({.multiplier = 2, .allowed_length = 1}),
+          no_repeat_ngram(1),
+          encoder_no_repeat_ngram(1, zero),
+          logit_bias({{0, 1.5F}}),
+          sequence_bias({{zero, 1.5}}),
+          bad_words({zero}),
+          allowed_tokens(zero),
+          suppress_tokens(zero),
+          suppress_at_begin(zero, {.begin_index = 6}),
+          min_length(7, zero),
+          min_new_tokens(5, zero),
+          exponential_decay_length(0, 1.5, zero),
+          forced_bos(0, {.begin_index = 6}),
+          forced_eos(7, zero),
+          thinking_budget(0, {.start = zero, .end = zero, .prompt = true}),
+          remove_invalid_values(),
+          green_list_watermark(),
+          unigram_watermark(),
+          synthid_watermark({.keys = {1, 2, 3}}),
+          xtc(1, 0.05),
+          typical(0.3),
+          quadratic(0.4, 2)};
 }
 
 /// Small rows with ties, gone tokens and far values; bad ones among them.
