@@ -65,8 +65,8 @@ TEST_CASE("an empty chain is the identity", "[chain]") {
 }
 
 TEST_CASE("a chain leaves the argmax alone if all of its steps do", "[chain]") {
-  STATIC_REQUIRE(decant::argmax_invariant_v<decant::chain<decant::top_k, decant::top_p>>);
-  STATIC_REQUIRE(decant::argmax_invariant_v<decant::chain<>>);
+  CHECK(decant::argmax_invariant_v<decant::chain<decant::top_k, decant::top_p>>);
+  CHECK(decant::argmax_invariant_v<decant::chain<>>);
   CHECK(!decant::argmax_invariant_v<decant::chain<decant::top_k, decant::typical>>);
   CHECK(!decant::argmax_invariant_v<decant::chain<decant::typical, decant::top_k>>);
   CHECK(!decant::is_argmax_invariant(decant::chain(decant::top_k(2), decant::typical(0.5))));
