@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 // What decant promises without exceptions and run-time type information: errors as values, and everything else.
@@ -111,6 +113,68 @@ void generations() {
   check(time.finish == decant::finish_reason::stop_sequence, "criteria compose");
 }
 
+/// A text that a model without preferences writes under a decoder.
+template <class D>
+std::vector<decant::token_id> written(D decoder) {
+  decant::stateless level([](std::span<const decant::token_id>) { return std::vector<float>(50, 0.0F); });
+  const std::vector<decant::token_id> prompt{0, 1, 2, 3};
+  return decant::generate(level, prompt, decoder, {.max_new_tokens = 200, .seed = 1}).tokens;
+}
+
+template <class Mark, class... Size>
+void found_in(const Mark& mark, const std::vector<decant::token_id>& text, const char* what, Size... size) {
+  check(mark.detect(text, size...).p_value < 1e-4, what);
+}
+
+void watermarks() {
+  refused(decant::green_list_watermark::make(decant::green_list_options{.fraction = 1}),
+          "green_list_watermark.fraction", "1", "green_list_watermark refuses fraction 1");
+  refused(decant::unigram_watermark::make(decant::unigram_options{.bias = -1}), "unigram_watermark.bias", "-1",
+          "unigram_watermark refuses bias -1");
+  refused(decant::synthid_watermark::make(decant::synthid_options{}), "synthid_watermark.keys", "0",
+          "synthid_watermark refuses to be without keys");
+  refused(decant::gumbel_watermark::make(decant::gumbel_watermark_options{.context_width = 0}),
+          "gumbel_watermark.context_width", "0", "gumbel_watermark refuses width 0");
+
+  const auto plain = written(decant::decode_with(decant::multinomial{}));
+  const decant::green_list_watermark green;
+  found_in(green, written(green | decant::multinomial{}), "a green list is found", std::size_t{50});
+  check(green.detect(plain, 50).p_value > 1e-4, "no green list is found in plain text");
+  const decant::unigram_watermark unigram;
+  found_in(unigram, written(unigram | decant::multinomial{}), "a unigram watermark is found", std::size_t{50},
+           decant::detection_options{.count_repeats = true});
+  const decant::synthid_watermark synthid({.keys = {1, 2, 3, 4, 5, 6, 7, 8}});
+  found_in(synthid, written(synthid | decant::multinomial{}), "SynthID is found");
+  const decant::gumbel_watermark gumbel;
+  found_in(gumbel, written(decant::decode_with(gumbel)), "a Gumbel watermark is found");
+}
+
+template <class Preset>
+void made_by(const char* what) {
+  decant::sampling_params params;
+  params.top_p = 0.9;
+  params.do_sample = std::is_same_v<Preset, decant::presets::hf> ? std::optional(true) : std::nullopt;
+  auto preset = Preset::make(params);
+  check(preset.has_value(), what);
+  const std::vector<decant::token_id> none;
+  const std::vector<float> row{1, 9, 2};
+  check(preset->try_step(row, decant::context_after(none, 0, decant::draw_stream(1))).token == 1, what);
+  params.top_p = -1;
+  check(!Preset::make(params).has_value(), what);
+  check(preset->try_assign(params).has_value() && preset->params().top_p == 0.9, what);
+}
+
+void presets() {
+  made_by<decant::presets::paper>("the paper preset");
+  made_by<decant::presets::hf>("the hf preset");
+  made_by<decant::presets::vllm>("the vllm preset");
+  made_by<decant::presets::trtllm>("the trtllm preset");
+  refused(
+      decant::presets::llama_cpp::make(decant::sampling_params{.temperature = 1, .dynamic_temperature_exponent = -1}),
+      "llama_cpp.dynamic_temperature_exponent", "-1", "the llama_cpp preset refuses an exponent of -1");
+  check(!decant::llama_cpp_order::from_names("top_q").has_value(), "an unknown stage is refused");
+}
+
 }  // namespace
 
 int main() {
@@ -120,5 +184,7 @@ int main() {
   parameters();
   steps();
   generations();
+  watermarks();
+  presets();
   return failures == 0 ? 0 : 1;
 }
