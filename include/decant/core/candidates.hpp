@@ -903,7 +903,7 @@ class candidates {
     const std::size_t stride = vocabulary_size_ / sample_size;
     for (std::size_t i = 0; i < sample_size; ++i) sample_.push_back(dense_[static_cast<token_id>(i * stride)]);
     const double share = static_cast<double>(count) / static_cast<double>(vocabulary_size_) * sample_size;
-    for (double rank = share + 4 * std::sqrt(share) + 4; rank < sample_size / 2; rank *= 2) {
+    for (double rank = share + 4 * std::sqrt(share) + 4; 2 * rank < sample_size; rank *= 2) {
       const auto at = sample_.begin() + static_cast<std::ptrdiff_t>(rank);
       std::nth_element(sample_.begin(), at, sample_.end(), [](float x, float y) { return x > y; });
       const float t = *at;

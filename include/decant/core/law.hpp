@@ -58,8 +58,8 @@ namespace detail {
 /// computed. A block is drawn by its bound and accepted with probability sum / bound; on rejection its sum replaces its
 /// bound. Whatever the state, the chance to accept and return a token is its weight times a constant: the law is exact.
 template <class Tree, class Fill>
-token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, purpose why,
-                          std::uint32_t index, const Fill& fill) {
+token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, purpose why, std::uint32_t index,
+                          const Fill& fill) {
   math::block_weights weights;
   for (std::uint32_t trial = 0;; ++trial) {
     double target = math::product(draws.uniform(why, index, 2 * trial), blocks.total());

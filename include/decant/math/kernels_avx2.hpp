@@ -54,10 +54,10 @@ DECANT_AVX2_INLINE __m256 flushed(__m256 x) noexcept {
 /// Lane j of the result: the largest lane of m[j].
 DECANT_AVX2_INLINE __m256 largest_lanes(const __m256 (&m)[8]) noexcept {
   __m256 pairs[4], fours[2];
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 4; ++i) {
     pairs[i] = _mm256_max_ps(_mm256_unpacklo_ps(m[2 * i], m[2 * i + 1]), _mm256_unpackhi_ps(m[2 * i], m[2 * i + 1]));
   }
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     const __m256d a = _mm256_castps_pd(pairs[2 * i]), b = _mm256_castps_pd(pairs[2 * i + 1]);
     fours[i] = _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
   }
@@ -92,11 +92,11 @@ DECANT_AVX2 inline row_summary peaks(const Element* row, std::size_t n, float* o
     _mm256_storeu_ps(out + i / 64, largest);
   }
   alignas(32) float lanes[32];
-  for (int j = 0; j < 4; ++j) _mm256_store_ps(lanes + 8 * j, sum[j]);
+  for (std::size_t j = 0; j < 4; ++j) _mm256_store_ps(lanes + 8 * j, sum[j]);
   row_summary summary{portable::minus_infinity, row_content::finite};
   for (const float lane : lanes) summary.content = worse(summary.content, content_of(lane));
   _mm256_store_ps(lanes, top);
-  for (int j = 0; j < 8; ++j) summary.max = lanes[j] > summary.max ? lanes[j] : summary.max;
+  for (std::size_t j = 0; j < 8; ++j) summary.max = lanes[j] > summary.max ? lanes[j] : summary.max;
   if (i == n) return summary;
   const row_summary rest = portable::peaks(row + i, n - i, out + i / 64);
   return {rest.max > summary.max ? rest.max : summary.max, worse(summary.content, rest.content)};

@@ -60,14 +60,14 @@ DECANT_AVX512_INLINE __m512 flushed(__m512 x) noexcept {
 /// Lane j of the result: the largest lane of m[j].
 DECANT_AVX512_INLINE __m512 largest_lanes(const __m512 (&m)[16]) noexcept {
   __m512 pairs[8], fours[4], eights[2];
-  for (int i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     pairs[i] = _mm512_max_ps(_mm512_unpacklo_ps(m[2 * i], m[2 * i + 1]), _mm512_unpackhi_ps(m[2 * i], m[2 * i + 1]));
   }
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < 4; ++i) {
     const __m512d a = _mm512_castps_pd(pairs[2 * i]), b = _mm512_castps_pd(pairs[2 * i + 1]);
     fours[i] = _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
   }
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     const __m512 a = fours[2 * i], b = fours[2 * i + 1];
     eights[i] = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
   }
@@ -96,11 +96,11 @@ DECANT_AVX512 inline row_summary peaks(const Element* row, std::size_t n, float*
     _mm512_storeu_ps(out + i / 64, largest);
   }
   alignas(64) float lanes[64];
-  for (int j = 0; j < 4; ++j) _mm512_store_ps(lanes + 16 * j, sum[j]);
+  for (std::size_t j = 0; j < 4; ++j) _mm512_store_ps(lanes + 16 * j, sum[j]);
   row_summary summary{portable::minus_infinity, row_content::finite};
   for (const float lane : lanes) summary.content = worse(summary.content, content_of(lane));
   _mm512_store_ps(lanes, top);
-  for (int j = 0; j < 16; ++j) summary.max = lanes[j] > summary.max ? lanes[j] : summary.max;
+  for (std::size_t j = 0; j < 16; ++j) summary.max = lanes[j] > summary.max ? lanes[j] : summary.max;
   if (i == n) return summary;
   const row_summary rest = portable::peaks(row + i, n - i, out + i / 64);
   return {rest.max > summary.max ? rest.max : summary.max, worse(summary.content, rest.content)};
@@ -227,7 +227,7 @@ DECANT_AVX512 inline portable::mass_sums exact_mass(const float* values, std::si
   for (std::size_t i = 0; i < n; i += 16) {
     const __m512 z = load(values + i);
     const __mmask16 reaches = _mm512_cmp_ps_mask(z, _mm512_set1_ps(high), _CMP_GE_OQ);
-    for (int j = 0; j < 2; ++j) {
+    for (std::size_t j = 0; j < 2; ++j) {
       const __m512d below = kept(_mm512_mul_pd(kept(_mm512_sub_pd(j == 0 ? low_half(z) : high_half(z), top)), factor));
       const __m512d w = exp_of_negative(below);
       mass[j] = kept(_mm512_add_pd(mass[j], w));
@@ -237,7 +237,7 @@ DECANT_AVX512 inline portable::mass_sums exact_mass(const float* values, std::si
     }
   }
   alignas(64) double masses[16], weighteds[16], aboves[16];
-  for (int j = 0; j < 2; ++j) {
+  for (std::size_t j = 0; j < 2; ++j) {
     _mm512_store_pd(masses + 8 * j, mass[j]);
     _mm512_store_pd(weighteds + 8 * j, weighted[j]);
     _mm512_store_pd(aboves + 8 * j, above[j]);
@@ -288,7 +288,7 @@ DECANT_AVX512 inline portable::moment_sums moments(const float* values, std::siz
   for (std::size_t i = 0; i < n; i += 16) {
     const __m512 z = load(values + i);
     const __mmask16 there = _mm512_cmpneq_epi32_mask(_mm512_castps_si512(z), minus_infinity);
-    for (int j = 0; j < 2; ++j) {
+    for (std::size_t j = 0; j < 2; ++j) {
       const __m512d d =
           kept(_mm512_maskz_sub_pd(static_cast<__mmask8>(there >> (8 * j)), j == 0 ? low_half(z) : high_half(z), top));
       sum[j] = kept(_mm512_add_pd(sum[j], d));
@@ -296,7 +296,7 @@ DECANT_AVX512 inline portable::moment_sums moments(const float* values, std::siz
     }
   }
   alignas(64) double lanes[16], square_lanes[16];
-  for (int j = 0; j < 2; ++j) {
+  for (std::size_t j = 0; j < 2; ++j) {
     _mm512_store_pd(lanes + 8 * j, sum[j]);
     _mm512_store_pd(square_lanes + 8 * j, squares[j]);
   }

@@ -14,7 +14,9 @@
 namespace decant::math {
 
 // By reference: clang++ -ffast-math takes it as read that no float passed by value is NaN or infinite.
-[[nodiscard]] constexpr bool is_nan(const float& x) noexcept { return (std::bit_cast<std::uint32_t>(x) << 1) > 0xFF000000U; }
+[[nodiscard]] constexpr bool is_nan(const float& x) noexcept {
+  return (std::bit_cast<std::uint32_t>(x) << 1) > 0xFF000000U;
+}
 [[nodiscard]] constexpr bool is_nan(const double& x) noexcept {
   return (std::bit_cast<std::uint64_t>(x) << 1) > 0xFFE0000000000000U;
 }
