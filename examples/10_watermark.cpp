@@ -16,7 +16,7 @@ int main() {
   const green_list_watermark mark(secret), other({.fraction = 0.25, .bias = 2, .key = 20261});
 
   // The outputs for a few words, one behind the other; the prompts carry no mark.
-  const auto write = [&, &m = model, &t = tokenizer](auto decoder) {
+  const auto write = [&, &m = model, &t = tokenizer](const auto& decoder) {
     std::vector<token_id> text;
     for (const char* word : {"harvest:", "ladder:", "river:", "window:", "music:", "winter:", "paper:", "bridge:"}) {
       const generation run = generate(m, t.encode(word, {.bos = true}), decoder,
