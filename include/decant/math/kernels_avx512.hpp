@@ -21,11 +21,12 @@
 #define DECANT_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define DECANT_AVX512_INLINE DECANT_AVX512 __attribute__((always_inline)) inline
 
-// g++ 12 takes the undefined vectors inside its own intrinsics for mistakes.
+// g++ 12 takes the undefined vectors inside its own intrinsics for mistakes, and at -O0 their masks.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 #endif
 
 namespace decant::math::avx512 {
@@ -135,7 +136,7 @@ DECANT_AVX512 inline void widen(const Element* from, float* to) noexcept {
 /// exp2_weight in 16 lanes.
 DECANT_AVX512_INLINE __m512 exp2_weights(__m512 y) noexcept {
   const __mmask16 there = _mm512_cmp_ps_mask(y, _mm512_set1_ps(-126.0F), _CMP_GE_OQ);
-  const __m512 n = _mm512_maskz_roundscale_ps(0xFFFF, y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 n = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m512 f = kept(_mm512_sub_ps(y, n));
   __m512 p = _mm512_set1_ps(0x1.5bba14p-10F);
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.3cea88p-7F));
@@ -207,8 +208,8 @@ DECANT_AVX512_INLINE __m512d exp_of_negative(__m512d x) noexcept {
                                      0.5};
   const __mmask8 there = _mm512_cmp_pd_mask(x, _mm512_set1_pd(-708.3964185322641), _CMP_GE_OQ);
   const __m512d scaled = kept(_mm512_mul_pd(x, _mm512_set1_pd(1.4426950408889634)));
-  const __m512d k = _mm512_maskz_roundscale_pd(0xFF, kept(_mm512_sub_pd(scaled, _mm512_set1_pd(0.5))),
-                                               _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512d k =
+      _mm512_roundscale_pd(kept(_mm512_sub_pd(scaled, _mm512_set1_pd(0.5))), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
   const __m512d high = kept(_mm512_mul_pd(k, _mm512_set1_pd(0x1.62e42fee00000p-1)));
   const __m512d low = kept(_mm512_mul_pd(k, _mm512_set1_pd(0x1.a39ef35793c76p-33)));
   const __m512d r = kept(_mm512_sub_pd(kept(_mm512_sub_pd(x, high)), low));
@@ -260,7 +261,7 @@ DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const
     for (std::size_t k = 0; k < 4; ++k) {
       const __m512 y =
           _mm512_max_ps(_mm512_mul_ps(_mm512_sub_ps(load(values + i + 16 * k), reference), narrow), smallest);
-      const __m512 n2 = _mm512_maskz_roundscale_ps(0xFFFF, y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      const __m512 n2 = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
       const __m512 f = kept(_mm512_sub_ps(y, n2));
       __m512 q = _mm512_set1_ps(0x1.5bba14p-10F);
       q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.3cea88p-7F));
@@ -268,7 +269,7 @@ DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const
       q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.ebf9bcp-3F));
       q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.62e42ap-1F));
       q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(1.0F));
-      w[k] = _mm512_maskz_scalef_ps(0xFFFF, q, n2);
+      w[k] = _mm512_scalef_ps(q, n2);
     }
     const __m512 sum = _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3]));
     low = _mm512_add_pd(low, low_half(sum));
