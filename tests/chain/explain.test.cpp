@@ -162,4 +162,22 @@ TEST_CASE("probabilities are right at low temperatures too", "[chain][explain]")
   }
 }
 
+TEST_CASE("effects say which steps are idle: a truncation leaves mirostat nothing to do", "[chain][explain]") {
+  auto decoding = top_k(1) | decant::temperature(0.5) | decant::mirostat(5);
+  const auto seen = decoding.effects(known_logits, at(none));
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0].step == "top_k(1)");
+  CHECK(seen[0].removed == known_logits.size() - 1);
+  CHECK_FALSE(seen[0].idle);
+  CHECK(seen[1].idle);
+  CHECK(seen[2].idle);
+  const auto alone = (decant::temperature(0.5) | top_k(2) | decant::greedy{}).effects(known_logits, at(none));
+  CHECK_FALSE(alone[0].idle);  // removes nothing, but changes the law
+  CHECK(alone[0].removed == 0);
+  CHECK(alone[1].removed == known_logits.size() - 2);
+  CHECK(alone[2].removed == 1);
+  const auto off = decant::effects(known_logits, at(none), decant::chain(decant::top_p(1), top_k(0)));
+  CHECK((off[0].idle && off[1].idle));
+}
+
 }  // namespace explain_test

@@ -335,4 +335,15 @@ TEST_CASE("a preset's steps allocate nothing in steady state") {
   CHECK(decant::testing::allocations() == before);
 }
 
+TEST_CASE("all parameters that a peer does not have can be listed", "[chain][preset]") {
+  decant::sampling_params params;
+  params.typical_p = 0.9;
+  params.top_p = 0.9;
+  params.dry_multiplier = 0.8;
+  params.top_a = 0;  // asks for nothing
+  CHECK(decant::presets::vllm::unknown(params) == std::vector<std::string_view>{"typical_p", "dry_multiplier"});
+  CHECK(decant::presets::llama_cpp::unknown(params).empty());
+  CHECK(decant::presets::vllm::unknown({}).empty());
+}
+
 }  // namespace preset_test

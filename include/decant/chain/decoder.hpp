@@ -122,16 +122,20 @@ class decoder {
   [[nodiscard]] explanation explain(Row&& logits, const step_context& context, token_id id) {
     Processor processor = processor_;
     S sampler = sampler_;
-    std::vector<chain_step> steps;
-    decant::list_steps(processor, steps);
-    if constexpr (LawSampler<S>) {
-      if (decant::has_law(sampler))
-        steps.push_back(
-            {decant::describe(sampler), false, &sampler,
-             [](void* self, candidates& row, const step_context& c) { static_cast<S*>(self)->narrow(row, c); }});
-    }
+    const std::vector<chain_step> steps = list_steps(processor, sampler);
     const detail::bound_row bound(row(), logits);
     return detail::explain_steps(row(), context, id, steps);
+  }
+
+  /// Says what every step, and the sampler's own narrowing, does to a row: what a truncation in front of mirostat
+  /// leaves it to do, for one. Draws nothing, accepts nothing.
+  template <class Row>
+  [[nodiscard]] std::vector<step_effect> effects(Row&& logits, const step_context& context) {
+    Processor processor = processor_;
+    S sampler = sampler_;
+    const std::vector<chain_step> steps = list_steps(processor, sampler);
+    const detail::bound_row bound(row(), logits);
+    return detail::effects_of_steps(row(), context, steps);
   }
 
   /// Tells the parts with state of a token that was chosen elsewhere (`step` does so itself).
@@ -173,6 +177,20 @@ class decoder {
   };
 
   [[nodiscard]] candidates& row() { return workspace_.row; }
+
+  /// The steps of a processor, and the narrowing of a sampler that has a law.
+  static std::vector<chain_step> list_steps(Processor& processor, S& sampler) {
+    std::vector<chain_step> steps;
+    decant::list_steps(processor, steps);
+    if constexpr (LawSampler<S>) {
+      if (decant::has_law(sampler)) {
+        steps.push_back(
+            {decant::describe(sampler), false, &sampler,
+             [](void* self, candidates& row, const step_context& c) { static_cast<S*>(self)->narrow(row, c); }});
+      }
+    }
+    return steps;
+  }
 
   /// Everything up to the token. A record is made for those who keep state.
   template <class Row>

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <decant/chain/steps.hpp>
 #include <decant/core/candidates.hpp>
 #include <decant/core/concepts.hpp>
+#include <decant/core/law.hpp>
 
 namespace decant {
 
@@ -24,7 +26,31 @@ struct explanation {
   std::string reason;                               ///< all of this as a sentence
 };
 
+/// What one step did to a row.
+struct step_effect {
+  std::string step;         ///< as describe() gives it
+  std::size_t removed = 0;  ///< how many tokens it removed
+  bool idle = false;        ///< whether it changed nothing: neither which tokens are left nor their law
+};
+
 namespace detail {
+
+/// The effects, with the row bound; `steps` are run one by one.
+inline std::vector<step_effect> effects_of_steps(candidates& row, const step_context& context,
+                                                 const std::vector<chain_step>& steps) {
+  std::vector<step_effect> effects;
+  law before = row.probabilities();
+  std::size_t size = row.size();
+  for (const chain_step& step : steps) {
+    step.apply(step.processor, row, context);
+    law after = row.probabilities();
+    const std::size_t left = row.size();
+    effects.push_back({step.name, size > left ? size - left : 0, left == size && after == before});
+    before = std::move(after);
+    size = left;
+  }
+  return effects;
+}
 
 inline void measure(candidates& row, token_id id, explanation& out) {
   out.logit = row.logit(id);
@@ -76,6 +102,18 @@ inline explanation explain_steps(candidates& row, const step_context& context, t
 }
 
 }  // namespace detail
+
+/// Says what every step of a processor does to a row: which ones remove tokens, and which are idle, because an earlier
+/// step has left them nothing to do. Draws nothing and changes neither the row nor any state. For people: two laws a
+/// step.
+template <class Row, LogitsProcessor P>
+[[nodiscard]] std::vector<step_effect> effects(Row&& logits, const step_context& context, P processor) {
+  std::vector<chain_step> steps;
+  list_steps(processor, steps);
+  candidates row;
+  row.bind(logits);
+  return detail::effects_of_steps(row, context, steps);
+}
 
 /// Says which step of a processor removes a token from a row, and why. Draws nothing and changes neither the row nor
 /// any state. For people: one full measurement a step.

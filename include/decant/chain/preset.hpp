@@ -225,6 +225,15 @@ class preset : public decoder<dynamic_chain, any_sampler>, public made_or_error<
     processor()[custom_] = any_processor(std::move(custom));
   }
 
+  /// The names of all parameters that are given, ask for something, and that the peer does not have.
+  static std::vector<std::string_view> unknown(const sampling_params& params, const Rules& rules = {}) {
+    std::vector<std::string_view> names;
+    for (const given_parameter& given : given_parameters(params)) {
+      if (!given.idle && !rules.knows(given.name)) names.push_back(given.name);
+    }
+    return names;
+  }
+
   static std::optional<parameter_fault> validate(const sampling_params& params, const Rules& rules = {},
                                                  const dynamic_chain& = {}) {
     for (const given_parameter& given : given_parameters(params)) {

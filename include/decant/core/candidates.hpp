@@ -784,7 +784,7 @@ class candidates {
     }
     // Four deviations either way of the share that lies above a value.
     const double slack = 4 * std::sqrt(squares) * std::sqrt(p * (1 - p)) + 4 * all / sample_size;
-    float high = std::bit_cast<float>(0x7F800000U), low = detail::dense_row::lowest;
+    float high = -detail::dense_row::lowest, low = detail::dense_row::lowest;
     for (const float z : sample_) {
       if (is_gone(z)) break;
       so_far += math::exp(relative(z));

@@ -12,6 +12,7 @@ namespace decant {
 ///
 /// No off value, no errors; no_token on a bad row. The random numbers are a function of the stream, the position and
 /// the law alone (see candidates::draw), and a token of probability 0 is never drawn.
+/// One pass over the row, and few blocks of it after that.
 /// Reference: Bishop, "Pattern recognition and machine learning", 2006, section 8.1.2.
 class multinomial {
  public:
