@@ -300,23 +300,11 @@ DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size
 
 DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
   const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-  const __m256 smallest = _mm256_set1_ps(-126.0F);
   __m256d low = _mm256_setzero_pd(), high = low;
   for (std::size_t i = 0; i < n; i += 32) {
     __m256 w[4];
     for (std::size_t k = 0; k < 4; ++k) {
-      const __m256 y =
-          _mm256_max_ps(_mm256_mul_ps(_mm256_sub_ps(load(values + i + 8 * k), reference), narrow), smallest);
-      const __m256 n2 = _mm256_round_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-      const __m256 f = kept(_mm256_sub_ps(y, n2));
-      __m256 q = _mm256_set1_ps(0x1.5bba14p-10F);
-      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.3cea88p-7F));
-      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.c6b752p-5F));
-      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.ebf9bcp-3F));
-      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(0x1.62e42ap-1F));
-      q = _mm256_fmadd_ps(q, f, _mm256_set1_ps(1.0F));
-      w[k] =
-          _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(q), _mm256_slli_epi32(_mm256_cvtps_epi32(n2), 23)));
+      w[k] = exp2_weights(exponents(load(values + i + 8 * k), reference, narrow));
     }
     const __m256 sum = _mm256_add_ps(_mm256_add_ps(w[0], w[1]), _mm256_add_ps(w[2], w[3]));
     low = _mm256_add_pd(low, low_half(sum));

@@ -254,22 +254,11 @@ DECANT_AVX512 inline portable::mass_sums exact_mass(const float* values, std::si
 
 DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
   const __m512 reference = _mm512_set1_ps(p.reference), narrow = _mm512_set1_ps(p.narrow);
-  const __m512 smallest = _mm512_set1_ps(-126.0F);
   __m512d low = _mm512_setzero_pd(), high = low;
   for (std::size_t i = 0; i < n; i += 64) {
     __m512 w[4];
     for (std::size_t k = 0; k < 4; ++k) {
-      const __m512 y =
-          _mm512_max_ps(_mm512_mul_ps(_mm512_sub_ps(load(values + i + 16 * k), reference), narrow), smallest);
-      const __m512 n2 = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-      const __m512 f = kept(_mm512_sub_ps(y, n2));
-      __m512 q = _mm512_set1_ps(0x1.5bba14p-10F);
-      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.3cea88p-7F));
-      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.c6b752p-5F));
-      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.ebf9bcp-3F));
-      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(0x1.62e42ap-1F));
-      q = _mm512_fmadd_ps(q, f, _mm512_set1_ps(1.0F));
-      w[k] = _mm512_scalef_ps(q, n2);
+      w[k] = exp2_weights(exponents(load(values + i + 16 * k), reference, narrow));
     }
     const __m512 sum = _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3]));
     low = _mm512_add_pd(low, low_half(sum));

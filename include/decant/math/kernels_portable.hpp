@@ -148,7 +148,7 @@ DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, fl
 }
 
 /// The sum of the weights of n values (a multiple of 64), but for roundings: of each weight by some 2e-7 of it and 2e-7
-/// of its exponent, and of sums of four to float. Values far below the reference count as 2^-126.
+/// of its exponent, and of sums of four to float.
 DECANT_STRICT inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
   double sum = 0;
   for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(weight(values[i], p));
