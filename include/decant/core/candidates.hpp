@@ -724,7 +724,6 @@ class candidates {
   /// Keeps a nucleus of many tokens of a plain dense row, without sorting them. `undecided` if that takes a total that
   /// is better known, `not_here` if this is no such row.
   verdict keep_large_nucleus(double p, std::size_t min_keep, mass_bounds total) {
-    constexpr std::size_t sample_size = 4096;
     if (compact_ || !dense_.is_plain() || vocabulary_size_ < 2 * sample_size) return verdict::not_here;
     if (min_keep > compact_limit) return verdict::not_here;
     // It may lie among the largest few thousand.
@@ -768,13 +767,19 @@ class candidates {
     return wanted.low == wanted.high ? verdict::not_here : verdict::undecided;
   }
 
-  /// The same where most of the row is kept: a sample tells between which two values the last token lies, and exact
-  /// sums over the row weigh what lies above.
-  verdict keep_between(double p, std::size_t min_keep) {
-    constexpr std::size_t sample_size = 4096;
+  static constexpr std::size_t sample_size = 4096;
+
+  /// Values at even distances along a dense row, which has at least so many.
+  void take_sample() {
     sample_.clear();
     const std::size_t stride = vocabulary_size_ / sample_size;
     for (std::size_t i = 0; i < sample_size; ++i) sample_.push_back(dense_[static_cast<token_id>(i * stride)]);
+  }
+
+  /// The same where most of the row is kept: a sample tells between which two values the last token lies, and exact
+  /// sums over the row weigh what lies above.
+  verdict keep_between(double p, std::size_t min_keep) {
+    take_sample();
     std::sort(sample_.begin(), sample_.end(), [](float x, float y) { return x > y; });
     double all = 0, squares = 0, so_far = 0;
     for (const float z : sample_) {
@@ -896,12 +901,9 @@ class candidates {
 
   /// The same from a sample of the row, for many tokens; -inf's successor if the sample does not help.
   float sampled_threshold(std::size_t count) {
-    constexpr std::size_t sample_size = 4096;
     constexpr float lowest = detail::dense_row::lowest;
     if (vocabulary_size_ < 2 * sample_size || 2 * count > vocabulary_size_) return lowest;
-    sample_.clear();
-    const std::size_t stride = vocabulary_size_ / sample_size;
-    for (std::size_t i = 0; i < sample_size; ++i) sample_.push_back(dense_[static_cast<token_id>(i * stride)]);
+    take_sample();
     const double share = static_cast<double>(count) / static_cast<double>(vocabulary_size_) * sample_size;
     for (double rank = share + 4 * std::sqrt(share) + 4; 2 * rank < sample_size; rank *= 2) {
       const auto at = sample_.begin() + static_cast<std::ptrdiff_t>(rank);
