@@ -6,6 +6,7 @@
 #include <decant/core/candidates.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,24 @@ struct scoring : model {
   void score(std::span<const token_id>) {}
   std::span<const float> row(std::size_t) { return {}; }
 };
+struct tree_scoring : scoring {
+  using scoring::score;
+  void score(std::span<const token_id>, std::span<const std::int32_t>) {}
+  void keep(std::span<const std::size_t>) {}
+};
+struct batch {
+  std::size_t start() { return 0; }
+  std::size_t fork(std::size_t) { return 1; }
+  void drop(std::size_t) {}
+  void evaluate(std::span<const decant::batch_item>) {}
+  std::span<const float> row(std::size_t) { return {}; }
+  void truncate(std::size_t, std::size_t) {}
+  [[nodiscard]] std::size_t size(std::size_t) const { return 0; }
+  [[nodiscard]] std::size_t vocabulary_size() const { return 0; }
+};
+struct open_batch : batch {
+  std::span<const float> hidden(std::size_t, std::size_t) { return {}; }
+};
 struct sizeless {
   std::span<const float> evaluate(std::span<const token_id>) { return {}; }
   void truncate(std::size_t) {}
@@ -75,6 +94,9 @@ static_assert(decant::LawSampler<law_sampler> && !decant::LawSampler<sampler>);
 static_assert(decant::Stateful<stateful> && !decant::Stateful<half_stateful> && !decant::Stateful<processor>);
 static_assert(decant::Model<model> && decant::Model<vector_model> && !decant::Model<sizeless> && !decant::Model<int>);
 static_assert(decant::ScoringModel<scoring> && !decant::ScoringModel<model>);
+static_assert(decant::TreeModel<tree_scoring> && !decant::TreeModel<scoring>);
+static_assert(decant::BatchModel<batch> && !decant::BatchModel<tree_scoring> && !decant::Model<batch>);
+static_assert(decant::HiddenStateModel<open_batch> && !decant::HiddenStateModel<batch>);
 
 TEST_CASE("lambdas satisfy the concepts of small things", "[core][concepts]") {
   const auto process = [](candidates&, const step_context&) {};

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -64,6 +65,48 @@ concept ScoringModel = Model<M> && requires(M& model, std::span<const token_id> 
   model.score(tokens);
   std::span(model.row(i));
 };
+
+/// The parent of a node that follows the tokens held.
+inline constexpr std::int32_t no_parent = -1;
+
+/// A ScoringModel that also scores a tree of continuations in one pass. Node i follows node parents[i] < i, or with
+/// `no_parent` the tokens held; it sees these and its ancestors alone. row(i) follows node i. Nothing of a tree counts
+/// as held until `keep(path)` appends the nodes that `path` lists from the top down, each the parent of the next, and
+/// forgets the others; any other call that changes the sequence forgets them all.
+template <class M>
+concept TreeModel =
+    ScoringModel<M> && requires(M& model, std::span<const token_id> nodes, std::span<const std::int32_t> parents,
+                                std::span<const std::size_t> path) {
+      model.score(nodes, parents);
+      model.keep(path);
+    };
+
+/// One part of a pass over many sequences: tokens to append to one of them.
+struct batch_item {
+  std::size_t sequence = 0;
+  std::span<const token_id> tokens;
+};
+
+/// A language model that holds many sequences and advances any of them in one pass. `start` makes an empty sequence and
+/// returns its number; `fork` one that begins with all tokens of another, shared where the model can; `drop` ends one,
+/// whose number may be given again. `evaluate` appends the tokens of every item, no sequence twice; row(i) follows the
+/// last token of item i, and all rows stay valid until the next `evaluate`. Search speaks this.
+template <class M>
+concept BatchModel =
+    requires(M& model, const M& constant, std::span<const batch_item> items, std::size_t sequence, std::size_t count) {
+      { model.start() } -> std::same_as<std::size_t>;
+      { model.fork(sequence) } -> std::same_as<std::size_t>;
+      model.drop(sequence);
+      model.evaluate(items);
+      std::span(model.row(count));
+      model.truncate(sequence, count);
+      { constant.size(sequence) } -> std::convertible_to<std::size_t>;
+      { constant.vocabulary_size() } -> std::convertible_to<std::size_t>;
+    };
+
+/// A BatchModel that shows its last hidden states: hidden(i, j) is that of the j-th token of item i of the last pass.
+template <class M>
+concept HiddenStateModel = BatchModel<M> && requires(M& model, std::size_t i) { std::span(model.hidden(i, i)); };
 
 /// Ends a generation: asked after every drawn token, with that token last in the context.
 template <class C>
