@@ -298,7 +298,7 @@ class candidates {
   }
 
   /// Keeps only the given ids; a bit mask in the form that constrained decoding fills: bit id % 64 of word id / 64.
-  /// Ids beyond the mask are gone. May empty the row. O(n / 64) dense.
+  /// Ids beyond the mask are gone. May empty the row. O(n / 64 + ids that are listed).
   void allow(std::span<const std::uint64_t> mask) {
     if (bad()) return;
     if (compact_) {
@@ -306,6 +306,8 @@ class candidates {
         const auto id = static_cast<std::size_t>(ids_[i]);
         if (id / 64 >= mask.size() || (mask[id / 64] >> (id % 64) & 1) == 0) z_[i] = gone;
       }
+    } else if (has_at_most(mask, list_limit_)) {
+      list_allowed(mask);
     } else {
       dense_.mask(mask);
     }
@@ -620,8 +622,12 @@ class candidates {
       const std::span<const float> peaks = dense_.peaks();
       const auto used = math::kernels().count_at_least(peaks.data(), peaks.size(), detail::dense_row::lowest);
       if (used > limit) return true;
+      const std::size_t found = dense_.count_at_least(detail::dense_row::lowest, limit);
+      if (found > limit) return true;
+      size_ = found;
+      counted_ = true;
     }
-    return count() > limit;
+    return size_ > limit;
   }
 
   /// Known to be bad. Edits do not read: they only heed what has been found.
@@ -674,7 +680,15 @@ class candidates {
     for (std::size_t b = even; b < dense_.blocks(); ++b) {
       if (is_gone(dense_.peaks()[b])) continue;
       const detail::dense_row::block at = dense_.block_at(b, buffer);
-      for (std::size_t i = 0; i < 64; ++i) run_[used + i] = (at.keep >> i & 1) != 0 ? at.values[i] : gone;
+      if (at.keep == ~std::uint64_t{0}) {
+        std::copy_n(at.values, 64, run_.data() + used);
+      } else {
+        std::fill_n(run_.data() + used, 64, gone);
+        for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+          run_[used + i] = at.values[i];
+        }
+      }
       used += 64;
       if (used < run_.size()) continue;
       f(run_.data(), used);
@@ -1094,6 +1108,34 @@ class candidates {
     forget_facts();
   }
 
+  /// Whether so few bits are set; does not look further than that.
+  static bool has_at_most(std::span<const std::uint64_t> mask, std::size_t limit) noexcept {
+    std::size_t ones = 0;
+    for (const std::uint64_t word : mask) {
+      if (word == 0) continue;
+      ones += static_cast<std::size_t>(std::popcount(word));
+      if (ones > limit) return false;
+    }
+    return true;
+  }
+
+  /// Makes the list of a dense row, from the tokens that a mask allows.
+  void list_allowed(std::span<const std::uint64_t> mask) {
+    ids_.clear();
+    z_.clear();
+    for (std::size_t word = 0; word < mask.size(); ++word) {
+      for (std::uint64_t left = mask[word]; left != 0; left &= left - 1) {
+        const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+        if (id >= vocabulary_size_) break;
+        const float z = dense_[static_cast<token_id>(id)];
+        if (is_gone(z)) continue;
+        ids_.push_back(static_cast<token_id>(id));
+        z_.push_back(z);
+      }
+    }
+    compact_ = true;
+  }
+
   // ---- editing
 
   /// Stores a value that a and b have been divided out of. Where a float cannot hold it, but could hold all logits as
@@ -1152,13 +1194,18 @@ class candidates {
     if (compact_) {
       for (std::size_t begin = 0, end = 0; begin < ids_.size(); begin = end) {
         const token_id b = ids_[begin] / 64;
+        for (end = begin + 1; end < ids_.size() && ids_[end] / 64 == b;) ++end;
+        if (end - begin == 1) {
+          if (!is_gone(z_[begin])) finish(static_cast<std::size_t>(b), 1, weight(z_[begin]), begin);
+          continue;
+        }
         std::size_t count = 0;
         float only = 0;
         slots.fill(0);
-        for (end = begin; end < ids_.size() && ids_[end] / 64 == b; ++end) {
-          if (is_gone(z_[end])) continue;
-          only = weight(z_[end]);
-          slots[static_cast<std::size_t>(ids_[end] % 64)] = static_cast<double>(only);
+        for (std::size_t i = begin; i < end; ++i) {
+          if (is_gone(z_[i])) continue;
+          only = weight(z_[i]);
+          slots[static_cast<std::size_t>(ids_[i] % 64)] = static_cast<double>(only);
           ++count;
         }
         if (count > 0) finish(static_cast<std::size_t>(b), count, only, begin);

@@ -91,6 +91,18 @@ DECANT_AVX2 inline row_summary peaks(const Element* row, std::size_t n, float* o
     top = _mm256_max_ps(top, largest);
     _mm256_storeu_ps(out + i / 64, largest);
   }
+  for (; i + 64 <= n; i += 64) {
+    __m256 all = load(row + i);
+    sum[0] = _mm256_add_ps(sum[0], all);
+    for (std::size_t j = 8; j < 64; j += 8) {
+      const __m256 a = load(row + i + j);
+      sum[j / 8 % 4] = _mm256_add_ps(sum[j / 8 % 4], a);
+      all = _mm256_max_ps(all, a);
+    }
+    const __m256 largest = flushed(largest_lanes({all, all, all, all, all, all, all, all}));
+    top = _mm256_max_ps(top, largest);
+    _mm_store_ss(out + i / 64, _mm256_castps256_ps128(largest));
+  }
   alignas(32) float lanes[32];
   for (std::size_t j = 0; j < 4; ++j) _mm256_store_ps(lanes + 8 * j, sum[j]);
   row_summary summary{portable::minus_infinity, row_content::finite};
