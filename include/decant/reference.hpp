@@ -8,3 +8,4 @@
 #include <decant/reference/kv_cache.hpp>
 #include <decant/reference/tokenizer.hpp>
 #include <decant/reference/transformer.hpp>
+#include <decant/reference/transformer_pass.hpp>
