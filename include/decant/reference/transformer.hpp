@@ -76,6 +76,13 @@ class transformer {
     logits_of(hidden_.topRows(appended_));
   }
 
+  /// evaluate and score without some sub-layers, numbered as in forward_options::skip; otherwise with options().
+  [[nodiscard]] std::size_t sub_layers() const noexcept { return 2 * n_layers(); }
+  std::span<const float> evaluate_skipping(std::span<const token_id> tokens, const std::vector<bool>& skip) {
+    return evaluate(tokens, without(skip));
+  }
+  void score_skipping(std::span<const token_id> tokens, const std::vector<bool>& skip) { score(tokens, without(skip)); }
+
   /// The logits of what follows the i-th token of the last `score`: [vocabulary_size]. All rows are valid together,
   /// until the next call of evaluate or score. (After `evaluate` there is one row: the last token's.)
   [[nodiscard]] std::span<const float> row(std::size_t i) const {
@@ -186,6 +193,12 @@ class transformer {
     pass_.final_norm(hidden_.topRows(count));
     appended_ = count;
     size_ += tokens.size();
+  }
+
+  [[nodiscard]] forward_options without(const std::vector<bool>& skip) const {
+    forward_options options = options_;
+    options.skip = skip;
+    return options;
   }
 
   void check_call(std::span<const token_id> tokens, const forward_options& options) const {

@@ -51,10 +51,10 @@ inline void rms_norm(const const_matrix_ref& x, const Eigen::VectorXf& weight, m
 /// One pass of rows through the layers of a Llama-type transformer, whatever sequence each row belongs to and wherever
 /// keys and values are kept: what `transformer` and `transformer_batch` are made of.
 ///
-/// Usage: begin(n), embed(i, token, position) for each row, then attention and feed_forward a layer, then final_norm
-/// and logits. A row's numbers depend on its token, its position and what its attention answers, never on the other
-/// rows: bit for bit. Every weight is read once a pass. Holds weights by reference and a workspace that only grows.
-/// Misuse: weights whose shapes are not those of the sizes.
+/// Usage: begin(n), embed(i, token, position) or place(i, position) for each row, then attention and feed_forward a
+/// layer, then final_norm and logits. A row's numbers depend on its token, its position and what its attention answers,
+/// never on the other rows: bit for bit. Every weight is read once a pass. Holds weights by reference and a workspace
+/// that only grows. Misuse: weights whose shapes are not those of the sizes.
 class transformer_pass {
  public:
   explicit transformer_pass(checkpoint model)
@@ -79,7 +79,7 @@ class transformer_pass {
     for (row_matrix* buffer : {&cosines_, &sines_}) buffer->resize(count, config_.head_size() / 2);
   }
 
-  /// Starts a pass of `count` rows, each of which then needs embed().
+  /// Starts a pass of `count` rows, each of which then needs embed() or place().
   void begin(Eigen::Index count) {
     reserve(count);
     count_ = count;
@@ -87,10 +87,15 @@ class transformer_pass {
 
   /// Row i is this token at this position of its sequence.
   void embed(Eigen::Index i, token_id token, std::size_t position) {
+    place(i, position) = weights_->embedding.row(token);
+  }
+
+  /// Row i is at this position, and what it starts from is to be written to the row returned: [dim].
+  Eigen::Ref<Eigen::RowVectorXf> place(Eigen::Index i, std::size_t position) {
     const auto angles = (frequencies_ * static_cast<double>(position)).transpose();
     cosines_.row(i) = angles.cos().cast<float>();
     sines_.row(i) = angles.sin().cast<float>();
-    state_.row(i) = weights_->embedding.row(token);
+    return state_.row(i);
   }
 
   /// Adds the attention of one layer to the rows. `attend(queries, keys, values, out)` is given the rows' queries and
