@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include <Eigen/Core>
 
+#include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
 #include <decant/reference/checkpoint.hpp>
@@ -40,11 +42,13 @@ struct forward_options {
 ///
 /// Effect: holds one sequence. `evaluate` and `score` append tokens in one pass, which reads every weight once for all
 /// of them. The logits of a position do not depend on how the sequence was divided into calls, nor on what was tried
-/// and truncated in between: within one build they are the same bit for bit.
+/// and truncated in between: within one build they are the same bit for bit. `score` of a tree is likewise one pass; a
+/// node gets the logits that it would have at the end of its own path.
 /// A value: copying it forks the sequence; the weights are shared, keys, values and the last results are copied.
 /// Complexity: per token one product with every weight, and O(size * dim) a layer for attention. A pass allocates only
 /// when it is larger than all before, or the sequence outgrows what was reserved (amortised).
-/// Misuse: ids outside the vocabulary, no tokens, more tokens than sequence_length(). The model is then unchanged.
+/// Misuse: ids outside the vocabulary, no tokens, more tokens than sequence_length(), parents that do not stand before
+/// their nodes. The model is then unchanged.
 /// Reference: Touvron et al. 2023 (Llama 2), arXiv 2307.09288; Ainslie et al. 2023 (grouped queries), arXiv 2305.13245.
 class transformer {
  public:
@@ -62,7 +66,7 @@ class transformer {
   /// call of evaluate or score. The classifier runs for the last token alone.
   std::span<const float> evaluate(std::span<const token_id> tokens) { return evaluate(tokens, options_); }
   std::span<const float> evaluate(std::span<const token_id> tokens, const forward_options& options) {
-    forward(tokens, options);
+    forward(tokens, {}, options);
     scored_ = 1;
     logits_of(hidden_.row(appended_ - 1));
     return as_row(logits_.row(0));
@@ -71,9 +75,31 @@ class transformer {
   /// Appends tokens and computes the logits after each of them: row(i).
   void score(std::span<const token_id> tokens) { score(tokens, options_); }
   void score(std::span<const token_id> tokens, const forward_options& options) {
-    forward(tokens, options);
-    scored_ = appended_;
-    logits_of(hidden_.topRows(appended_));
+    forward(tokens, {}, options);
+    score_all();
+  }
+
+  /// Computes the logits after every node of a tree that continues the tokens held; see TreeModel. An attention hook is
+  /// called for one node at a time, with a cache whose last rows are the node's path.
+  void score(std::span<const token_id> nodes, std::span<const std::int32_t> parents) {
+    score(nodes, parents, options_);
+  }
+  void score(std::span<const token_id> nodes, std::span<const std::int32_t> parents, const forward_options& options) {
+    DECANT_ASSERT(parents.size() == nodes.size(), "a tree has one parent a node");
+    forward(nodes, parents, options);
+    score_all();
+  }
+
+  /// Holds the nodes of `path` of the tree scored last, top down, each the parent of the next; forgets the others. Rows
+  /// and hidden states of the call stay valid. O(path * layers * dim). Misuse: a path that does not begin below the
+  /// tokens held or leaves out a node; a tree that another call has made the model forget.
+  void keep(std::span<const std::size_t> path) {
+    check_path(path);
+    for (std::size_t layer = 0; layer < n_layers(); ++layer) {
+      if (tree_.layers[layer].there) put_path(layer, path);
+    }
+    size_ += path.size();
+    tree_.parents.clear();
   }
 
   /// evaluate and score without some sub-layers, numbered as in forward_options::skip; otherwise with options().
@@ -106,6 +132,7 @@ class transformer {
   /// Forgets all tokens after the first `length`. Rows and hidden states of the last call stay valid.
   void truncate(std::size_t length) {
     DECANT_ASSERT(length <= size_, "cannot truncate to more tokens than are held");
+    tree_.parents.clear();
     cache_.truncate(length);
     size_ = length;
   }
@@ -178,9 +205,40 @@ class transformer {
     return {numbers.data(), 1, index(numbers.size())};
   }
 
-  void forward(std::span<const token_id> tokens, const forward_options& options) {
-    check_call(tokens, options);
+  /// A pass over a tree: what it needs, and what it leaves for `keep`.
+  struct tree_pass {
+    struct layer_rows {
+      bool there = false;       // not if the pass left the layer out
+      row_matrix keys, values;  // a row a node
+    };
+
+    void begin(std::span<const std::int32_t> of, std::size_t n_layers) {
+      parents.assign(of.begin(), of.end());
+      layers.resize(n_layers);
+      for (layer_rows& rows : layers) rows.there = false;
+    }
+
+    /// Writes the nodes from the tokens held down to `node`; says how many stand above it.
+    std::size_t find_path(std::size_t node) {
+      path.clear();
+      for (auto n = static_cast<std::int32_t>(node); n != no_parent; n = parents[static_cast<std::size_t>(n)]) {
+        path.push_back(static_cast<std::size_t>(n));
+      }
+      std::reverse(path.begin(), path.end());
+      return path.size() - 1;
+    }
+
+    std::vector<std::int32_t> parents;  // empty when the tokens of the last pass are a sequence
+    std::vector<layer_rows> layers;
+    std::vector<std::size_t> path;
+  };
+
+  /// With no parents the tokens are a sequence, and held when the pass has ended.
+  void forward(std::span<const token_id> tokens, std::span<const std::int32_t> parents,
+               const forward_options& options) {
+    check_call(tokens, parents, options);
     cache_.truncate(size_);  // an attention hook that threw has left rows of a token that does not count
+    tree_.begin(parents, n_layers());
     begin_pass(tokens, options);
     record(0, options);
     const std::size_t depth = options.layers.value_or(n_layers());
@@ -192,7 +250,12 @@ class transformer {
     const Eigen::Index count = index(tokens.size());
     pass_.final_norm(hidden_.topRows(count));
     appended_ = count;
-    size_ += tokens.size();
+    if (parents.empty()) size_ += tokens.size();
+  }
+
+  void score_all() {
+    scored_ = appended_;
+    logits_of(hidden_.topRows(appended_));
   }
 
   [[nodiscard]] forward_options without(const std::vector<bool>& skip) const {
@@ -201,13 +264,39 @@ class transformer {
     return options;
   }
 
-  void check_call(std::span<const token_id> tokens, const forward_options& options) const {
+  void check_call(std::span<const token_id> tokens, std::span<const std::int32_t> parents,
+                  const forward_options& options) const {
     DECANT_ASSERT(!tokens.empty(), "no tokens to evaluate");
-    DECANT_ASSERT(tokens.size() <= sequence_length() - size_, "more tokens than the sequence length allows");
+    DECANT_ASSERT(parents.empty() || parents.size() == tokens.size(), "a tree has one parent a node");
     DECANT_ASSERT(options.skip.empty() || options.skip.size() == 2 * n_layers(), "skip must have two flags a layer");
     DECANT_ASSERT(!options.layers || *options.layers <= n_layers(), "cannot leave after more layers than there are");
     for (const token_id token : tokens) {
       DECANT_ASSERT(token >= 0 && token < config().vocabulary_size, "token id outside the vocabulary");
+    }
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      DECANT_ASSERT(parents[i] >= no_parent && parents[i] < static_cast<std::int32_t>(i), "a parent before its node");
+    }
+    DECANT_ASSERT(longest_path(tokens.size(), parents) <= sequence_length() - size_,
+                  "more tokens than the sequence length allows");
+  }
+
+  static std::size_t longest_path(std::size_t count, std::span<const std::int32_t> parents) {
+    if (parents.empty()) return count;
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::size_t length = 1;
+      for (std::int32_t n = parents[i]; n != no_parent; n = parents[static_cast<std::size_t>(n)]) ++length;
+      longest = std::max(longest, length);
+    }
+    return longest;
+  }
+
+  void check_path(std::span<const std::size_t> path) const {
+    DECANT_ASSERT(!tree_.parents.empty() && appended_ > 0, "no tree has been scored since the sequence changed");
+    std::int32_t above = no_parent;
+    for (const std::size_t node : path) {
+      DECANT_ASSERT(node < tree_.parents.size() && tree_.parents[node] == above, "a path goes from parent to child");
+      above = static_cast<std::int32_t>(node);
     }
   }
 
@@ -223,21 +312,60 @@ class transformer {
     scored_ = 0;
     recorded_ = 0;
     if (options.record_layers) layer_states_.resize(n_layers() + 1);
-    for (std::size_t i = 0; i < tokens.size(); ++i) pass_.embed(index(i), tokens[i], size_ + i);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      pass_.embed(index(i), tokens[i], size_ + (tree_.parents.empty() ? i : tree_.find_path(i)));
+    }
   }
 
   void attention(std::size_t layer, const forward_options& options) {
     pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, auto out) {
+      if (!tree_.parents.empty()) return attend_tree(layer, queries, keys, values, out, options);
       kv_layer& cache = cache_.layer(layer);
       cache.append(size_, keys.rows());
       cache.keys().bottomRows(keys.rows()) = keys;
       cache.values().bottomRows(keys.rows()) = values;
-      if (options.attention != nullptr) {
-        options.attention->attend(layer, queries, cache, out);
-      } else {
-        dense_attention(queries, cache, out, scratch_);
-      }
+      attend(layer, queries, out, options);
     });
+  }
+
+  /// Lets queries look at the cache, whose last rows are theirs.
+  void attend(std::size_t layer, const detail::const_matrix_ref& queries, detail::matrix_ref out,
+              const forward_options& options) {
+    if (options.attention != nullptr) {
+      options.attention->attend(layer, queries, cache_.layer(layer), out);
+    } else {
+      dense_attention(queries, cache_.layer(layer), out, scratch_);
+    }
+  }
+
+  /// One node after another finds its own path in the cache, as if there were no other.
+  void attend_tree(std::size_t layer, const detail::const_matrix_ref& queries, const detail::const_matrix_ref& keys,
+                   const detail::const_matrix_ref& values, detail::matrix_ref out, const forward_options& options) {
+    tree_pass::layer_rows& rows = tree_.layers[layer];
+    rows.there = true;
+    for (row_matrix* numbers : {&rows.keys, &rows.values}) {
+      if (numbers->rows() < keys.rows()) numbers->resize(keys.rows(), keys.cols());
+    }
+    rows.keys.topRows(keys.rows()) = keys;
+    rows.values.topRows(keys.rows()) = values;
+    for (Eigen::Index i = 0; i < queries.rows(); ++i) {
+      tree_.find_path(static_cast<std::size_t>(i));
+      put_path(layer, tree_.path);
+      attend(layer, queries.middleRows(i, 1), out.middleRows(i, 1), options);
+      cache_.layer(layer).truncate(size_);
+    }
+  }
+
+  /// Appends the keys and values of nodes to those of the tokens held.
+  void put_path(std::size_t layer, std::span<const std::size_t> path) {
+    kv_layer& cache = cache_.layer(layer);
+    cache.append(size_, index(path.size()));
+    auto keys = cache.keys().bottomRows(index(path.size()));
+    auto values = cache.values().bottomRows(index(path.size()));
+    for (std::size_t depth = 0; depth < path.size(); ++depth) {
+      keys.row(index(depth)) = tree_.layers[layer].keys.row(index(path[depth]));
+      values.row(index(depth)) = tree_.layers[layer].values.row(index(path[depth]));
+    }
   }
 
   void record(std::size_t depth, const forward_options& options) {
@@ -267,6 +395,7 @@ class transformer {
   kv_cache cache_;
   forward_options options_;
   std::size_t size_ = 0;
+  tree_pass tree_;
 
   // Results of the last call. The matrices only grow: their first rows are in use.
   Eigen::Index appended_ = 0;

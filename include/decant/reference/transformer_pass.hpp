@@ -12,6 +12,7 @@
 
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/math/row_products.hpp>
 #include <decant/reference/checkpoint.hpp>
 
 namespace decant {
@@ -21,19 +22,13 @@ namespace detail {
 using const_matrix_ref = Eigen::Ref<const row_matrix>;
 using matrix_ref = Eigen::Ref<row_matrix>;
 
-/// out += x weight^T, for x [n x inputs], weight [outputs x inputs]. Every row goes through the same matrix-vector
-/// products, in blocks of the weight that stay in the cache from row to row. Eigen's matrix-matrix product would
-/// round a row differently in company than alone (2e-5 in logits near 20), and is no faster for a few rows.
+/// out += x weight^T, for x [n x inputs], weight [outputs x inputs]: a row is rounded alike in company and alone, which
+/// Eigen's matrix-matrix product does not promise (2e-5 in logits near 20).
 inline void add_product(const const_matrix_ref& x, const row_matrix& weight, matrix_ref out) {
-  constexpr Eigen::Index cached = 4096;  // numbers of a block: 16 KB
-  constexpr Eigen::Index unroll = 8;     // rows that Eigen's kernel takes together
-  const Eigen::Index height = std::max(unroll, cached / weight.cols() / unroll * unroll);
-  for (Eigen::Index first = 0; first < weight.rows(); first += height) {
-    const Eigen::Index rows = std::min(height, weight.rows() - first);
-    for (Eigen::Index i = 0; i < x.rows(); ++i) {
-      out.row(i).segment(first, rows).transpose().noalias() += weight.middleRows(first, rows) * x.row(i).transpose();
-    }
-  }
+  const auto size = [](Eigen::Index number) { return static_cast<std::size_t>(number); };
+  math::add_row_products({x.data(), size(x.rows()), size(x.outerStride())},
+                         {weight.data(), size(weight.rows()), size(weight.cols())},
+                         {out.data(), size(out.rows()), size(out.outerStride())});
 }
 
 /// Every row over its root mean square (epsilon 1e-5), times the weight.
