@@ -20,9 +20,10 @@ namespace toy {
 using decant::token_id;
 using tokens = std::vector<token_id>;
 
-/// A target that shows all that drafters from inside it want to see, made of tables: rows are functions of the text, and
-/// so are the rows of heads, of early exits and of passes that skip, each from a table of its own. Leaving after the last
-/// layer, and skipping nothing, is the model itself. A hidden state is the size of the text and its last token.
+/// A target that shows all that drafters from inside it want to see, made of tables: rows are functions of the text,
+/// and so are the rows of heads, of early exits and of passes that skip, each from a table of its own. Leaving after
+/// the last layer, and skipping nothing, is the model itself. A hidden state is the size of the text and its last
+/// token.
 class target {
  public:
   target(std::size_t vocabulary, std::uint64_t seed, std::size_t heads = 3, std::size_t layers = 4)
@@ -91,11 +92,11 @@ class target {
   [[nodiscard]] std::size_t sub_layers() const { return 2 * layers_; }
   std::span<const float> evaluate_skipping(std::span<const token_id> more, const std::vector<bool>& skip) {
     score_skipping(more, skip);
-    ++skipping_passes;
     return row(texts_.size() - 1);
   }
   void score_skipping(std::span<const token_id> more, const std::vector<bool>& skip) {
     score(more);
+    last_skip = skip;
     // The more is skipped, the shallower the exit that stands for it.
     const auto count = static_cast<std::size_t>(std::ranges::count(skip, true));
     if (count > 0) skipped_ = exits_.size() - std::min(count, exits_.size());
@@ -113,7 +114,7 @@ class target {
   [[nodiscard]] const decant::testing::markov_model& head(std::size_t k) const { return heads_.at(k - 1); }
   [[nodiscard]] const tokens& held() const { return held_; }
 
-  std::size_t skipping_passes = 0;
+  std::vector<bool> last_skip;  // of the last pass that skipped
 
  private:
   void begin() {
@@ -129,7 +130,7 @@ class target {
   std::vector<decant::testing::markov_model> heads_, exits_;
   tokens held_, peeked_;
   std::size_t peek_depth_ = 0;
-  std::vector<tokens> texts_;  // of the rows of the last pass
+  std::vector<tokens> texts_;   // of the rows of the last pass
   std::size_t skipped_ = npos;  // the exit that stands for the skipping pass, if it was one
   std::vector<float> hidden_;
 };
@@ -143,7 +144,7 @@ inline token_id argmax(std::span<const float> row) {
 
 /// A request after a text, as a round makes it.
 inline decant::draft_request request_after(std::span<const token_id> text, std::size_t max_depth = 8,
-                                           std::size_t max_nodes = 64, decant::decision_hook* hook = nullptr) {
+                                           std::size_t max_nodes = 128, decant::decision_hook* hook = nullptr) {
   const auto round = decant::draw_stream(5).with_hook(hook).child(text.size());
   decant::draft_request request;
   request.context = decant::context_after(text, 1, round);

@@ -68,6 +68,8 @@ class feature_rows {
     drafter_.truncate(0);
   }
 
+  [[nodiscard]] const F& drafter() const noexcept { return drafter_; }
+
  private:
   F drafter_;
   std::size_t begin_ = 0;        // the position of the first feature
