@@ -386,6 +386,21 @@ TEST_CASE("transformer: any set of skipped sub-layers agrees with the formulas",
   }
 }
 
+TEST_CASE("transformer: the skipping calls are the plain ones with that option", "[reference][transformer]") {
+  const checkpoint weights = random_checkpoint(small_config(), 20);
+  const auto tokens = number_source(21).tokens(6, 31);
+  const std::vector<bool> skip{false, false, true, false, false, true, false, false};
+  transformer model(weights), other(weights);
+  STATIC_REQUIRE(SkippableModel<transformer>);
+  CHECK(model.sub_layers() == 8);
+  CHECK(copy(model.evaluate_skipping(std::span(tokens).first(2), skip)) ==
+        copy(other.evaluate(std::span(tokens).first(2), {.skip = skip})));
+  model.score_skipping(std::span(tokens).subspan(2), skip);
+  other.score(std::span(tokens).subspan(2), {.skip = skip});
+  for (std::size_t i = 0; i < 4; ++i) CHECK(copy(model.row(i)) == copy(other.row(i)));
+  CHECK(model.options().skip.empty());
+}
+
 TEST_CASE("transformer: a draft that skips, verified in full, leaves no trace", "[reference][transformer]") {
   const checkpoint weights = random_checkpoint(small_config(), 22);
   const auto tokens = random_tokens(weights, 12, 23);

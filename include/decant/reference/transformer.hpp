@@ -2,11 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -17,11 +15,11 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
-#include <decant/math/row_products.hpp>
 #include <decant/reference/checkpoint.hpp>
 #include <decant/reference/dense_attention.hpp>
 #include <decant/reference/eigen_rows.hpp>
 #include <decant/reference/kv_cache.hpp>
+#include <decant/reference/transformer_pass.hpp>
 
 namespace decant {
 
@@ -55,14 +53,7 @@ struct forward_options {
 class transformer {
  public:
   /// From a checkpoint, read or made. Misuse: weights whose shapes are not those of the sizes.
-  explicit transformer(checkpoint model)
-      : config_(model.config), weights_(std::move(model.weights)), cache_(checked(config_, weights_.get())) {
-    const Eigen::Index pairs = config_.head_size() / 2;
-    frequencies_ = Eigen::ArrayXd(pairs);
-    for (Eigen::Index i = 0; i < pairs; ++i) {
-      frequencies_(i) = std::pow(rope_theta, -static_cast<double>(i) / static_cast<double>(pairs));
-    }
-  }
+  explicit transformer(checkpoint model) : pass_(std::move(model)), cache_(pass_.config()) {}
 
   /// From a file in the llama2.c format. Errors: those of read_checkpoint.
   static result<transformer> load(const std::filesystem::path& path, const checkpoint_options& options = {}) {
@@ -111,6 +102,13 @@ class transformer {
     tree_.parents.clear();
   }
 
+  /// evaluate and score without some sub-layers, numbered as in forward_options::skip; otherwise with options().
+  [[nodiscard]] std::size_t sub_layers() const noexcept { return 2 * n_layers(); }
+  std::span<const float> evaluate_skipping(std::span<const token_id> tokens, const std::vector<bool>& skip) {
+    return evaluate(tokens, without(skip));
+  }
+  void score_skipping(std::span<const token_id> tokens, const std::vector<bool>& skip) { score(tokens, without(skip)); }
+
   /// The logits of what follows the i-th token of the last `score`: [vocabulary_size]. All rows are valid together,
   /// until the next call of evaluate or score. (After `evaluate` there is one row: the last token's.)
   [[nodiscard]] std::span<const float> row(std::size_t i) const {
@@ -121,15 +119,15 @@ class transformer {
   /// Tokens held.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t vocabulary_size() const noexcept {
-    return static_cast<std::size_t>(config_.vocabulary_size);
+    return static_cast<std::size_t>(config().vocabulary_size);
   }
   /// The most tokens that can be held.
   [[nodiscard]] std::size_t sequence_length() const noexcept {
-    return static_cast<std::size_t>(config_.sequence_length);
+    return static_cast<std::size_t>(config().sequence_length);
   }
-  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config_.n_layers); }
-  [[nodiscard]] const model_config& config() const noexcept { return config_; }
-  [[nodiscard]] const model_weights& weights() const noexcept { return *weights_; }
+  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config().n_layers); }
+  [[nodiscard]] const model_config& config() const noexcept { return pass_.config(); }
+  [[nodiscard]] const model_weights& weights() const noexcept { return pass_.weights(); }
 
   /// Forgets all tokens after the first `length`. Rows and hidden states of the last call stay valid.
   void truncate(std::size_t length) {
@@ -142,7 +140,8 @@ class transformer {
   /// Makes room, so that a sequence of `positions` tokens, evaluated one by one, allocates nothing.
   void reserve(std::size_t positions) {
     cache_.reserve(positions);
-    reserve_workspace(1);
+    pass_.reserve(1);
+    reserve_results(1);
     reserve_logits(1);
     reserve_scratch(index(positions));
   }
@@ -170,9 +169,9 @@ class transformer {
 
   /// The final norm of a residual state: [dim] to [dim].
   void normalise(std::span<const float> state, std::span<float> hidden) const {
-    DECANT_ASSERT(index(state.size()) == config_.dim && index(hidden.size()) == config_.dim, "states have dim numbers");
-    matrix_map out(hidden.data(), 1, config_.dim);
-    rms_norm(const_matrix_map(state.data(), 1, config_.dim), weights_->final_norm, out);
+    DECANT_ASSERT(index(state.size()) == config().dim && index(hidden.size()) == config().dim,
+                  "states have dim numbers");
+    pass_.normalise(one_row(state), one_row(hidden));
   }
   [[nodiscard]] std::vector<float> normalise(std::span<const float> state) const {
     std::vector<float> hidden(state.size());
@@ -183,11 +182,9 @@ class transformer {
   /// The logits of a normalised hidden state: [dim] to [vocabulary_size]. With normalise(), the logit lens:
   /// classify(normalise(layer_state(depth, i))).
   void classify(std::span<const float> hidden, std::span<float> logits) const {
-    DECANT_ASSERT(index(hidden.size()) == config_.dim, "a hidden state has dim numbers");
-    DECANT_ASSERT(index(logits.size()) == config_.vocabulary_size, "a row has vocabulary_size numbers");
-    matrix_map out(logits.data(), 1, config_.vocabulary_size);
-    out.setZero();
-    add_product(const_matrix_map(hidden.data(), 1, config_.dim), weights_->head(), out);
+    DECANT_ASSERT(index(hidden.size()) == config().dim, "a hidden state has dim numbers");
+    DECANT_ASSERT(index(logits.size()) == config().vocabulary_size, "a row has vocabulary_size numbers");
+    pass_.classify(one_row(hidden), one_row(logits));
   }
   [[nodiscard]] std::vector<float> classify(std::span<const float> hidden) const {
     std::vector<float> logits(vocabulary_size());
@@ -201,38 +198,11 @@ class transformer {
   [[nodiscard]] kv_cache& kv() noexcept { return cache_; }
 
  private:
-  using matrix_map = Eigen::Map<row_matrix>;
-  using const_matrix_map = Eigen::Map<const row_matrix>;
-  using const_matrix_ref = Eigen::Ref<const row_matrix>;
-  using matrix_ref = Eigen::Ref<row_matrix>;
-
-  static constexpr double rope_theta = 10000;
-  static constexpr float norm_epsilon = 1e-5F;
-
   static Eigen::Index index(std::size_t number) noexcept { return static_cast<Eigen::Index>(number); }
 
-  static model_config checked(model_config config, const model_weights* weights) {
-    DECANT_ASSERT(!config_fault(config), "the sizes of the model break a rule");
-    DECANT_ASSERT(weights != nullptr && fits(config, *weights), "the weights do not have the shapes of the sizes");
-    return config;
-  }
-
-  static bool fits(const model_config& config, const model_weights& weights) {
-    const auto shaped = [](const auto& tensor, Eigen::Index rows, Eigen::Index columns) {
-      return tensor.rows() == rows && tensor.cols() == columns;
-    };
-    const auto layer_fits = [&](const layer_weights& layer) {
-      return shaped(layer.attention_norm, config.dim, 1) && shaped(layer.query, config.dim, config.dim) &&
-             shaped(layer.key, config.kv_dim(), config.dim) && shaped(layer.value, config.kv_dim(), config.dim) &&
-             shaped(layer.output, config.dim, config.dim) && shaped(layer.feed_forward_norm, config.dim, 1) &&
-             shaped(layer.gate, config.hidden_dim, config.dim) && shaped(layer.down, config.dim, config.hidden_dim) &&
-             shaped(layer.up, config.hidden_dim, config.dim);
-    };
-    return shaped(weights.embedding, config.vocabulary_size, config.dim) &&
-           index(weights.layers.size()) == config.n_layers &&
-           std::all_of(weights.layers.begin(), weights.layers.end(), layer_fits) &&
-           shaped(weights.final_norm, config.dim, 1) && (weights.classifier.size() == 0) == config.shared_classifier &&
-           shaped(weights.head(), config.vocabulary_size, config.dim);
+  static Eigen::Map<row_matrix> one_row(std::span<float> numbers) { return {numbers.data(), 1, index(numbers.size())}; }
+  static Eigen::Map<const row_matrix> one_row(std::span<const float> numbers) {
+    return {numbers.data(), 1, index(numbers.size())};
   }
 
   /// A pass over a tree: what it needs, and what it leaves for `keep`.
@@ -269,23 +239,29 @@ class transformer {
     check_call(tokens, parents, options);
     cache_.truncate(size_);  // an attention hook that threw has left rows of a token that does not count
     tree_.begin(parents, n_layers());
-    begin_pass(index(tokens.size()), options);
-    embed(tokens);
+    begin_pass(tokens, options);
     record(0, options);
     const std::size_t depth = options.layers.value_or(n_layers());
     for (std::size_t layer = 0; layer < depth; ++layer) {
       if (!skips(options, 2 * layer)) attention(layer, options);
-      if (!skips(options, 2 * layer + 1)) feed_forward(weights_->layers[layer]);
+      if (!skips(options, 2 * layer + 1)) pass_.feed_forward(layer);
       record(layer + 1, options);
     }
-    rms_norm(state_.topRows(count_), weights_->final_norm, hidden_.topRows(count_));
-    appended_ = count_;
+    const Eigen::Index count = index(tokens.size());
+    pass_.final_norm(hidden_.topRows(count));
+    appended_ = count;
     if (parents.empty()) size_ += tokens.size();
   }
 
   void score_all() {
     scored_ = appended_;
     logits_of(hidden_.topRows(appended_));
+  }
+
+  [[nodiscard]] forward_options without(const std::vector<bool>& skip) const {
+    forward_options options = options_;
+    options.skip = skip;
+    return options;
   }
 
   void check_call(std::span<const token_id> tokens, std::span<const std::int32_t> parents,
@@ -295,7 +271,7 @@ class transformer {
     DECANT_ASSERT(options.skip.empty() || options.skip.size() == 2 * n_layers(), "skip must have two flags a layer");
     DECANT_ASSERT(!options.layers || *options.layers <= n_layers(), "cannot leave after more layers than there are");
     for (const token_id token : tokens) {
-      DECANT_ASSERT(token >= 0 && token < config_.vocabulary_size, "token id outside the vocabulary");
+      DECANT_ASSERT(token >= 0 && token < config().vocabulary_size, "token id outside the vocabulary");
     }
     for (std::size_t i = 0; i < parents.size(); ++i) {
       DECANT_ASSERT(parents[i] >= no_parent && parents[i] < static_cast<std::int32_t>(i), "a parent before its node");
@@ -328,58 +304,33 @@ class transformer {
     return !options.skip.empty() && options.skip[sub_layer];
   }
 
-  void begin_pass(Eigen::Index count, const forward_options& options) {
-    reserve_workspace(count);
-    reserve_scratch(index(size_) + count);
-    count_ = count;
+  void begin_pass(std::span<const token_id> tokens, const forward_options& options) {
+    pass_.begin(index(tokens.size()));
+    reserve_results(index(tokens.size()));
+    reserve_scratch(index(size_ + tokens.size()));
     appended_ = 0;
     scored_ = 0;
     recorded_ = 0;
     if (options.record_layers) layer_states_.resize(n_layers() + 1);
-    for (Eigen::Index i = 0; i < count; ++i) {
-      const std::size_t place = static_cast<std::size_t>(i);
-      const std::size_t position = size_ + (tree_.parents.empty() ? place : tree_.find_path(place));
-      const auto angles = (frequencies_ * static_cast<double>(position)).transpose();
-      cosines_.row(i) = angles.cos().cast<float>();
-      sines_.row(i) = angles.sin().cast<float>();
-    }
-  }
-
-  void embed(std::span<const token_id> tokens) {
-    for (Eigen::Index i = 0; i < count_; ++i) {
-      state_.row(i) = weights_->embedding.row(tokens[static_cast<std::size_t>(i)]);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      pass_.embed(index(i), tokens[i], size_ + (tree_.parents.empty() ? i : tree_.find_path(i)));
     }
   }
 
   void attention(std::size_t layer, const forward_options& options) {
-    const layer_weights& weights = weights_->layers[layer];
-    auto attended = attended_.topRows(count_);
-    rms_norm(state_.topRows(count_), weights.attention_norm, normed_.topRows(count_));
-    if (tree_.parents.empty()) {
+    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, auto out) {
+      if (!tree_.parents.empty()) return attend_tree(layer, queries, keys, values, out, options);
       kv_layer& cache = cache_.layer(layer);
-      cache.append(size_, count_);  // rows of zeros, to which the products are added
-      project(weights, cache.keys().bottomRows(count_), cache.values().bottomRows(count_));
-      attend(layer, queries_.topRows(count_), attended, options);
-    } else {
-      attend_tree(layer, options);
-    }
-    add_product(attended, weights.output, state_.topRows(count_));
-  }
-
-  /// Queries, keys and values of the normed states. Keys and values come as zeros.
-  void project(const layer_weights& weights, matrix_ref keys, matrix_ref values) {
-    const auto normed = normed_.topRows(count_);
-    auto queries = queries_.topRows(count_);
-    queries.setZero();
-    add_product(normed, weights.query, queries);
-    add_product(normed, weights.key, keys);
-    add_product(normed, weights.value, values);
-    rotate(queries);
-    rotate(keys);
+      cache.append(size_, keys.rows());
+      cache.keys().bottomRows(keys.rows()) = keys;
+      cache.values().bottomRows(keys.rows()) = values;
+      attend(layer, queries, out, options);
+    });
   }
 
   /// Lets queries look at the cache, whose last rows are theirs.
-  void attend(std::size_t layer, const const_matrix_ref& queries, matrix_ref out, const forward_options& options) {
+  void attend(std::size_t layer, const detail::const_matrix_ref& queries, detail::matrix_ref out,
+              const forward_options& options) {
     if (options.attention != nullptr) {
       options.attention->attend(layer, queries, cache_.layer(layer), out);
     } else {
@@ -388,18 +339,19 @@ class transformer {
   }
 
   /// One node after another finds its own path in the cache, as if there were no other.
-  void attend_tree(std::size_t layer, const forward_options& options) {
+  void attend_tree(std::size_t layer, const detail::const_matrix_ref& queries, const detail::const_matrix_ref& keys,
+                   const detail::const_matrix_ref& values, detail::matrix_ref out, const forward_options& options) {
     tree_pass::layer_rows& rows = tree_.layers[layer];
     rows.there = true;
     for (row_matrix* numbers : {&rows.keys, &rows.values}) {
-      if (numbers->rows() < count_) numbers->resize(count_, config_.kv_dim());
-      numbers->topRows(count_).setZero();
+      if (numbers->rows() < keys.rows()) numbers->resize(keys.rows(), keys.cols());
     }
-    project(weights_->layers[layer], rows.keys.topRows(count_), rows.values.topRows(count_));
-    for (Eigen::Index i = 0; i < count_; ++i) {
+    rows.keys.topRows(keys.rows()) = keys;
+    rows.values.topRows(keys.rows()) = values;
+    for (Eigen::Index i = 0; i < queries.rows(); ++i) {
       tree_.find_path(static_cast<std::size_t>(i));
       put_path(layer, tree_.path);
-      attend(layer, queries_.middleRows(i, 1), attended_.middleRows(i, 1), options);
+      attend(layer, queries.middleRows(i, 1), out.middleRows(i, 1), options);
       cache_.layer(layer).truncate(size_);
     }
   }
@@ -416,91 +368,32 @@ class transformer {
     }
   }
 
-  void feed_forward(const layer_weights& weights) {
-    auto normed = normed_.topRows(count_);
-    auto gate = gate_.topRows(count_);
-    auto up = up_.topRows(count_);
-    rms_norm(state_.topRows(count_), weights.feed_forward_norm, normed);
-    gate.setZero();
-    up.setZero();
-    add_product(normed, weights.gate, gate);
-    add_product(normed, weights.up, up);
-    for (Eigen::Index i = 0; i < count_; ++i) {
-      gated_ = (gate.row(i).array() * up.row(i).array() / (1 + (-gate.row(i).array()).exp())).matrix();
-      gate.row(i) = gated_;
-    }
-    add_product(gate, weights.down, state_.topRows(count_));
-  }
-
   void record(std::size_t depth, const forward_options& options) {
     if (!options.record_layers) return;
-    layer_states_[depth] = state_.topRows(count_);
+    layer_states_[depth] = pass_.state();
     recorded_ = depth + 1;
   }
 
-  void logits_of(const const_matrix_ref& hidden) {
+  void logits_of(const detail::const_matrix_ref& hidden) {
     reserve_logits(hidden.rows());
-    auto logits = logits_.topRows(hidden.rows());
-    logits.setZero();
-    add_product(hidden, weights_->head(), logits);
+    pass_.classify(hidden, logits_.topRows(hidden.rows()));
   }
 
-  /// out += x weight^T, for x [n x inputs], weight [outputs x inputs]: a row is rounded alike in company and alone,
-  /// which Eigen's matrix-matrix product does not promise (2e-5 in logits near 20).
-  static void add_product(const const_matrix_ref& x, const row_matrix& weight, matrix_ref out) {
-    const auto size = [](Eigen::Index number) { return static_cast<std::size_t>(number); };
-    math::add_row_products({x.data(), size(x.rows()), size(x.outerStride())},
-                           {weight.data(), size(weight.rows()), size(weight.cols())},
-                           {out.data(), size(out.rows()), size(out.outerStride())});
-  }
-
-  static void rms_norm(const const_matrix_ref& x, const Eigen::VectorXf& weight, matrix_ref out) {
-    for (Eigen::Index i = 0; i < x.rows(); ++i) {
-      const float mean_square = x.row(i).squaredNorm() / static_cast<float>(x.cols());
-      const float scale = 1 / std::sqrt(mean_square + norm_epsilon);
-      out.row(i) = scale * x.row(i).cwiseProduct(weight.transpose());
-    }
-  }
-
-  /// Turns the pairs (2j, 2j + 1) of every head by the angle of the row's position and of the pair's frequency.
-  void rotate(matrix_ref heads) const {
-    const Eigen::Index head_size = config_.head_size();
-    for (Eigen::Index i = 0; i < heads.rows(); ++i) {
-      for (Eigen::Index column = 0; column < heads.cols(); column += 2) {
-        const Eigen::Index pair = column % head_size / 2;
-        const float cosine = cosines_(i, pair);
-        const float sine = sines_(i, pair);
-        const float x = heads(i, column);
-        const float y = heads(i, column + 1);
-        heads(i, column) = x * cosine - y * sine;
-        heads(i, column + 1) = x * sine + y * cosine;
-      }
-    }
-  }
-
-  void reserve_workspace(Eigen::Index count) {
-    if (state_.rows() >= count) return;
-    for (row_matrix* buffer : {&state_, &normed_, &queries_, &attended_, &hidden_}) {
-      buffer->resize(count, config_.dim);
-    }
-    for (row_matrix* buffer : {&gate_, &up_}) buffer->resize(count, config_.hidden_dim);
-    gated_.resize(config_.hidden_dim);
-    for (row_matrix* buffer : {&cosines_, &sines_}) buffer->resize(count, config_.head_size() / 2);
+  void reserve_results(Eigen::Index count) {
+    if (hidden_.rows() < count) hidden_.resize(count, config().dim);
   }
 
   void reserve_logits(Eigen::Index rows) {
-    if (logits_.rows() < rows) logits_.conservativeResize(rows, config_.vocabulary_size);
+    if (logits_.rows() < rows) logits_.conservativeResize(rows, config().vocabulary_size);
   }
 
   void reserve_scratch(Eigen::Index positions) {
-    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config_.sequence_length));
+    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config().sequence_length));
   }
 
-  model_config config_;
-  std::shared_ptr<const model_weights> weights_;
+  transformer_pass pass_;
   kv_cache cache_;
   forward_options options_;
-  Eigen::ArrayXd frequencies_;  // radians a position, one a pair
   std::size_t size_ = 0;
   tree_pass tree_;
 
@@ -511,14 +404,7 @@ class transformer {
   row_matrix hidden_;
   row_matrix logits_;
   std::vector<row_matrix> layer_states_;
-
-  // Workspace, likewise.
-  Eigen::Index count_ = 0;  // tokens of the pass that is going on
-  row_matrix state_, normed_, queries_, attended_;
-  row_matrix gate_, up_;
-  Eigen::RowVectorXf gated_;  // one row, always aligned alike: packets and single numbers round exp differently
-  row_matrix cosines_, sines_;
-  Eigen::VectorXf scratch_;
+  Eigen::VectorXf scratch_;  // workspace, likewise
 };
 
 }  // namespace decant
