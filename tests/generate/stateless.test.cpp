@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,7 @@ const auto summary = [](std::span<const token_id> tokens) {
 
 template <class F>
 constexpr bool is_model =
-    decant::Model<stateless<F>> && decant::ScoringModel<stateless<F>> && decant::BatchModel<stateless<F>>;
+    decant::Model<stateless<F>> && decant::TreeModel<stateless<F>> && decant::BatchModel<stateless<F>>;
 static_assert(is_model<decltype(summary)>);
 
 std::vector<float> copy(std::span<const float> row) { return {row.begin(), row.end()}; }
@@ -41,6 +42,26 @@ TEST_CASE("any function of the tokens is a model", "[generate][stateless]") {
   CHECK(copy(model.evaluate(ids{1})) == std::vector<float>{2, 4, 1});
   model.truncate(0);
   CHECK(copy(model.evaluate(ids{9})) == std::vector<float>{1, 9, 9});
+}
+
+TEST_CASE("a tree is scored branch by branch, and kept as a path", "[generate][stateless]") {
+  using parents = std::vector<std::int32_t>;
+  stateless model(summary);
+  (void)model.evaluate(ids{1, 2});
+  // 3 -> 4, 5; 4 -> 6; 9
+  model.score(ids{3, 4, 5, 6, 9}, parents{decant::no_parent, 0, 0, 1, decant::no_parent});
+  CHECK(copy(model.row(0)) == std::vector<float>{3, 6, 3});
+  CHECK(copy(model.row(1)) == std::vector<float>{4, 10, 4});
+  CHECK(copy(model.row(2)) == std::vector<float>{4, 11, 5});
+  CHECK(copy(model.row(3)) == std::vector<float>{5, 16, 6});
+  CHECK(copy(model.row(4)) == std::vector<float>{3, 12, 9});
+  CHECK(model.size() == 2);
+  model.keep(std::vector<std::size_t>{0, 2});
+  CHECK(model.size() == 4);
+  CHECK(copy(model.evaluate(ids{1})) == std::vector<float>{5, 12, 1});
+  CHECK_THROWS_AS(model.keep(std::vector<std::size_t>{0}), assertion_error);  // forgotten
+  CHECK_THROWS_AS(model.score(ids{1, 2}, parents{1, 0}), assertion_error);
+  CHECK_THROWS_AS(model.score(ids{1, 2}, parents{decant::no_parent}), assertion_error);
 }
 
 TEST_CASE("scoring gives a row after each token, all valid together", "[generate][stateless]") {

@@ -23,13 +23,18 @@ TEST_CASE("recursive rejection is lossless in every mode: equality of fractions"
   }
 }
 
-TEST_CASE("recursive rejection on trees of (3, 2, 2)", "[speculative]") {
-  for (std::uint32_t seed = 21; seed <= 24; ++seed) {
+TEST_CASE("recursive rejection on trees of two children over three tokens", "[speculative]") {
+  for (std::uint32_t seed = 21; seed <= 22; ++seed) {
     const model p = random_model(3, seed), q = random_model(3, seed + 13, 4);
-    CHECK(lossless(rule, p, q, {{3, 2}, proposal::with_replacement}));
     CHECK(lossless(rule, p, q, {{3, 2}, proposal::without_replacement}));
     CHECK(lossless(rule, p, q, {{3, 2, 2}, proposal::deterministic}));
   }
+}
+
+TEST_CASE("recursive rejection on larger trees", "[speculative][long]") {
+  const model p = random_model(3, 22), q = random_model(3, 35, 4);
+  CHECK(lossless(rule, p, q, {{3, 2}, proposal::with_replacement}));
+  CHECK(lossless(rule, p, q, {{2, 2, 2}, proposal::without_replacement}));
 }
 
 TEST_CASE("a rejected draw counts although its token cannot come any more", "[speculative]") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@ namespace decant {
 /// Makes a model of any function from all tokens to a row of logits: `stateless{[](std::span<const token_id> tokens)
 /// {...}}`.
 ///
-/// Satisfies Model, ScoringModel and BatchModel. It keeps the tokens and no cache, so every evaluated token costs one
+/// Satisfies Model, TreeModel and BatchModel. It keeps the tokens and no cache, so every evaluated token costs one
 /// call: for tests, toy models and remote ones that take the whole text. The function is called with at least one token
 /// and must not depend on anything else. The sequences of BatchModel are beside the text of Model; all forms give their
 /// rows in one storage, valid until the next call that evaluates. Misuse: no tokens to evaluate, a sequence that was
@@ -31,6 +32,7 @@ class stateless {
   std::span<float> evaluate(std::span<const token_id> tokens) {
     DECANT_ASSERT(!tokens.empty(), "evaluate needs a token");
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    nodes_.clear();
     make_rows(1);
     fill(rows_[0], tokens_);
     return rows_[0];
@@ -40,8 +42,37 @@ class stateless {
   void score(std::span<const token_id> tokens) {
     const std::size_t before = tokens_.size();
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    nodes_.clear();
     make_rows(tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i) fill(rows_[i], std::span(tokens_).first(before + i + 1));
+  }
+
+  /// Scores a tree of continuations: see TreeModel.
+  void score(std::span<const token_id> nodes, std::span<const std::int32_t> parents) {
+    DECANT_ASSERT(nodes.size() == parents.size(), "a parent for each node");
+    nodes_.assign(nodes.begin(), nodes.end());
+    make_rows(nodes.size());
+    const std::size_t held = tokens_.size();
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      DECANT_ASSERT(parents[i] < static_cast<std::int32_t>(i), "parents come before their children");
+      path_.clear();
+      for (auto node = static_cast<std::int32_t>(i); node != no_parent;
+           node = parents[static_cast<std::size_t>(node)]) {
+        path_.push_back(nodes[static_cast<std::size_t>(node)]);
+      }
+      tokens_.insert(tokens_.end(), path_.rbegin(), path_.rend());
+      fill(rows_[i], tokens_);
+      tokens_.resize(held);
+    }
+  }
+
+  /// Appends nodes of the last tree, which is forgotten.
+  void keep(std::span<const std::size_t> path) {
+    for (const std::size_t node : path) {
+      DECANT_ASSERT(node < nodes_.size(), "keep names a node that was not scored");
+      tokens_.push_back(nodes_[node]);
+    }
+    nodes_.clear();
   }
 
   /// A row of the last `score` or of the last pass over sequences.
@@ -56,6 +87,7 @@ class stateless {
   void truncate(std::size_t count) {
     DECANT_ASSERT(count <= tokens_.size(), "truncate cannot grow");
     tokens_.resize(count);
+    nodes_.clear();
   }
 
   // ---- many sequences
@@ -144,6 +176,7 @@ class stateless {
   std::vector<std::vector<float>> rows_;
   std::size_t row_count_ = 0;
   std::size_t pass_ = 0;
+  std::vector<token_id> nodes_, path_;  // the tree that was scored last, and room for one branch of it
 };
 
 template <class F>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <decant/core/concepts.hpp>
@@ -123,6 +124,27 @@ class basic_draft {
     out.clear();
     for (; node != no_parent; node = parent(node)) out.push_back(static_cast<std::size_t>(node));
     std::reverse(out.begin(), out.end());
+  }
+
+  /// Leaves the first path alone: of each node the first child. That is a draft too, in every mode. O(size).
+  void keep_first_path() {
+    if (is_chain()) return;
+    std::int32_t last = no_parent, kept = no_parent;
+    for (std::int32_t node; (node = first_child(last)) != no_node; last = node) {
+      ++kept;
+      // A node's place on the path is never after its place in the tree.
+      tokens_[static_cast<std::size_t>(kept)] = token(node);
+      std::swap(laws_[place(kept)], laws_[place(node)]);
+    }
+    const auto length = static_cast<std::size_t>(kept + 1);
+    tokens_.resize(length);
+    parents_.resize(length);
+    links_.resize(length + 1);
+    for (std::int32_t node = no_parent; node <= kept; ++node) {
+      const std::int32_t child = node < kept ? node + 1 : no_node;
+      links_[place(node)] = {child, child, no_node};
+      if (node != no_parent) parents_[static_cast<std::size_t>(node)] = node - 1;
+    }
   }
 
   /// Whether no node has more than one child.

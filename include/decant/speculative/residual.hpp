@@ -57,6 +57,16 @@ void for_each_of(const Law& p, const Law& q, F f) {
   }
 }
 
+/// The largest weight of a law, 0 for an empty one.
+template <class Law>
+number_of<Law> largest_weight(const Law& from) {
+  number_of<Law> largest(0);
+  for (const auto& weight : from.weights) {
+    if (weight > largest) largest = weight;
+  }
+  return largest;
+}
+
 }  // namespace detail
 
 /// The mass of the positive part of `scale` * p - q, as probabilities. O(p's tokens), if q has not many more.

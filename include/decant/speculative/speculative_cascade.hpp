@@ -19,14 +19,9 @@ namespace decant {
 
 namespace detail {
 
-/// The largest probability of a law, 0 for an empty one.
 template <class Law>
 number_of<Law> largest_probability(const Law& from) {
-  number_of<Law> largest(0);
-  for (const auto& weight : from.weights) {
-    if (weight > largest) largest = weight;
-  }
-  return from.weights.empty() ? largest : largest / from.total;
+  return from.weights.empty() ? number_of<Law>(0) : largest_weight(from) / from.total;
 }
 
 inline std::optional<parameter_fault> cascade_fault(std::string_view policy, double alpha) {
