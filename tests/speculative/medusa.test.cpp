@@ -91,17 +91,14 @@ TEST_CASE("medusa: fewer heads than the shape is deep, and fewer tokens than it 
   CHECK(out.max_depth() == 2);
 }
 
-TEST_CASE("medusa: nothing to say before it has seen the target, or when it cannot see so far", "[speculative]") {
+TEST_CASE("medusa: nothing to say before it has seen the target, nor after a reset", "[speculative]") {
   medusa drafter(tree_shape::chain(3));
   draft out;
   drafter.propose(toy::request_after(toy::tokens{1, 2}), out);
   CHECK(out.empty());
   const toy::target model = shown(drafter, {1, 2});
-  drafter.propose(toy::request_after(toy::tokens{1, 2, 3, 4, 0, 1, 2}), out);
-  CHECK(out.empty());
-  drafter.propose(toy::request_after(toy::tokens{1, 2, 3, 4}), out);  // one more waits: one head less
-  CHECK(out.size() == 2);
-  CHECK(out.token(0) == toy::argmax(model.head(2).row_after(toy::tokens{1, 2})));
+  drafter.propose(toy::request_after(toy::tokens{1, 2, 3}), out);
+  CHECK(out.size() == 3);
   drafter.reset();
   out.clear();
   drafter.propose(toy::request_after(toy::tokens{1, 2, 3}), out);

@@ -44,8 +44,7 @@ class target {
 
   std::span<const float> evaluate(std::span<const token_id> more) {
     score(more);
-    texts_.erase(texts_.begin(), texts_.end() - 1);
-    return row(0);
+    return row(texts_.size() - 1);
   }
 
   void score(std::span<const token_id> more) {
@@ -195,8 +194,8 @@ rounds greedy_rounds(M& model, D& drafter, tokens text, std::size_t count, std::
       rows.push_back(path.back() + 1);
       next = argmax(model.row(rows.back()));
     }
-    model.keep(rows);
     decant::detail::show_to(drafter, model, rows);
+    model.keep(rows);
     decant::round_outcome outcome;
     outcome.base = text.size() - path.size();
     text.push_back(next);
