@@ -59,7 +59,9 @@ const std::map<std::string, std::function<drafter(toy::target&)>>& makers() {
          return drafter(decant::multi_token_prediction(decant::temperature(1.3) | decant::multinomial{}));
        }},
       {"draft and verify",
-       [](toy::target& model) { return drafter(decant::draft_and_verify(model, sampling(), skip_some(model), always)); }},
+       [](toy::target& model) {
+         return drafter(decant::draft_and_verify(model, sampling(), skip_some(model), always));
+       }},
       {"layer skip", [](toy::target& model) { return drafter(decant::layer_skip(model, sampling(), 2)); }},
       {"swift",
        [](toy::target& model) {
@@ -134,8 +136,8 @@ TEST_CASE("drafts from inside the target: greedy is greedy, and nothing left out
   whole.emplace_back(decant::draft_and_verify(model, sampling(), nothing, always));
   whole.emplace_back(decant::layer_skip(model, sampling(), model.n_layers()));
   for (drafter& all_of_it : whole) {
-    const auto run = decant::speculate(model, prompt, all_of_it, sampling(), tokens(31, 3),
-                                       {.length = draft_length::fixed(4)});
+    const auto run =
+        decant::speculate(model, prompt, all_of_it, sampling(), tokens(31, 3), {.length = draft_length::fixed(4)});
     CHECK(run.statistics.accepted == run.statistics.proposed);
     CHECK(run.statistics.rounds == 7);  // of five tokens, but the last of one
   }
