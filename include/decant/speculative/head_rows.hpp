@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <decant/core/concepts.hpp>
+#include <decant/generate/output.hpp>
 
 namespace decant::detail {
 
@@ -19,9 +20,7 @@ class head_rows {
     count_ = model.head_count();
     if (rows_.size() < count_) rows_.resize(count_);
     for (std::size_t k = 1; k <= count_; ++k) {
-      auto row = std::span(model.head_row(k, rows.back()));
-      // Engines pad rows; what lies past the vocabulary is no token.
-      if (const std::size_t size = model.vocabulary_size(); size > 0 && size < row.size()) row = row.first(size);
+      const auto row = without_padding(model, model.head_row(k, rows.back()));
       rows_[k - 1].assign(row.begin(), row.end());
     }
   }
