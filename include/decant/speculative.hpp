@@ -14,6 +14,7 @@
 #include <decant/speculative/exit_threshold.hpp>
 #include <decant/speculative/following_model.hpp>
 #include <decant/speculative/head_rows.hpp>
+#include <decant/speculative/intersection_draft.hpp>
 #include <decant/speculative/jacobi.hpp>
 #include <decant/speculative/k_seq_verification.hpp>
 #include <decant/speculative/layer_skip.hpp>
@@ -28,6 +29,7 @@
 #include <decant/speculative/prompt_lookup.hpp>
 #include <decant/speculative/recursive_rejection.hpp>
 #include <decant/speculative/residual.hpp>
+#include <decant/speculative/retokeniser.hpp>
 #include <decant/speculative/retrieval.hpp>
 #include <decant/speculative/sampled_tree.hpp>
 #include <decant/speculative/skip_search.hpp>
@@ -36,6 +38,7 @@
 #include <decant/speculative/speculative_stream.hpp>
 #include <decant/speculative/staged_draft.hpp>
 #include <decant/speculative/statistics.hpp>
+#include <decant/speculative/string_draft.hpp>
 #include <decant/speculative/suffix_automaton.hpp>
 #include <decant/speculative/suffix_draft.hpp>
 #include <decant/speculative/swift.hpp>

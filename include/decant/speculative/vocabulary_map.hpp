@@ -29,14 +29,14 @@ class vocabulary_map : public made_or_error<vocabulary_map> {
   static constexpr std::string_view name = "vocabulary_map";
 
   /// From what each token stands for, by id.
-  vocabulary_map(const std::vector<std::string>& draft, const std::vector<std::string>& target)
-      : vocabulary_map(draft, target, matched(draft, target)) {
+  vocabulary_map(const std::vector<std::string>& drafted, const std::vector<std::string>& target)
+      : vocabulary_map(drafted, target, lowest_ids(target)) {
     detail::raise_if(fault(*this));
   }
 
-  static std::optional<parameter_fault> validate(const std::vector<std::string>& draft,
+  static std::optional<parameter_fault> validate(const std::vector<std::string>& drafted,
                                                  const std::vector<std::string>& target) {
-    return fault(vocabulary_map(draft, target, matched(draft, target)));
+    return fault(vocabulary_map(drafted, target, lowest_ids(target)));
   }
 
   /// The target's token with the bytes of a draft token, or no_token. Misuse: ids outside the vocabularies.
@@ -52,7 +52,7 @@ class vocabulary_map : public made_or_error<vocabulary_map> {
  private:
   using partners = std::unordered_map<std::string_view, token_id>;
 
-  static partners matched(const std::vector<std::string>&, const std::vector<std::string>& target) {
+  static partners lowest_ids(const std::vector<std::string>& target) {
     partners lowest;
     for (std::size_t i = 0; i < target.size(); ++i) {
       if (!target[i].empty()) lowest.try_emplace(target[i], static_cast<token_id>(i));
@@ -60,11 +60,11 @@ class vocabulary_map : public made_or_error<vocabulary_map> {
     return lowest;
   }
 
-  vocabulary_map(const std::vector<std::string>& draft, const std::vector<std::string>& target,
+  vocabulary_map(const std::vector<std::string>& drafted, const std::vector<std::string>& target,
                  const partners& by_bytes)
-      : to_target_(draft.size(), no_token), to_draft_(target.size(), no_token) {
-    for (std::size_t i = 0; i < draft.size(); ++i) {
-      const auto found = by_bytes.find(draft[i]);
+      : to_target_(drafted.size(), no_token), to_draft_(target.size(), no_token) {
+    for (std::size_t i = 0; i < drafted.size(); ++i) {
+      const auto found = by_bytes.find(drafted[i]);
       if (found == by_bytes.end()) continue;
       to_target_[i] = found->second;
       token_id& back = to_draft_[static_cast<std::size_t>(found->second)];
