@@ -5,6 +5,7 @@
 #include <decant/generate/executor.hpp>
 #include <decant/generate/generate.hpp>
 #include <decant/generate/options.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/generate/repetition_detection.hpp>
 #include <decant/generate/stateless.hpp>
 #include <decant/generate/stopping.hpp>

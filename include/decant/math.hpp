@@ -11,6 +11,7 @@
 #include <decant/math/keyed_permutation.hpp>
 #include <decant/math/mt19937.hpp>
 #include <decant/math/philox.hpp>
+#include <decant/math/row_products.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/math/splitmix64.hpp>
 #include <decant/math/strict.hpp>

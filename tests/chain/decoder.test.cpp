@@ -357,4 +357,22 @@ TEST_CASE("in steady state a decoder allocates nothing", "[chain][decoder]") {
                                     decant::any_sampler(decant::greedy{})) == 0);
 }
 
+TEST_CASE("a token chosen elsewhere is recorded and reported as one of the decoder's own", "[chain][decoder]") {
+  const std::vector<float> logits{2, 1, 0.5F, 0, -1, -3};
+  const std::vector<token_id> history{3, 4};
+  auto own = temperature(0.7) | decant::mirostat(1.5, 0.5);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto told = own;
+    const auto context = decant::context_after(history, 2, decant::draw_stream(seed));
+    decant::token_log_probs expected, report;
+    const decant::log_prob_options options{.top = 2, .mode = decant::log_prob_mode::processed_log_probs};
+    const token_id token = own.try_step(logits, context, options, expected).token;
+    told.report_on(logits, context, token, options, report);
+    CHECK(report == expected);
+    const decant::step_record record = told.record_of(logits, context, token);
+    told.accept(token, record);
+    CHECK(told.sampler().mu() == own.sampler().mu());
+  }
+}
+
 }  // namespace decoder_test

@@ -66,6 +66,22 @@ struct tree_scoring : scoring {
   void score(std::span<const token_id>, std::span<const std::int32_t>) {}
   void keep(std::span<const std::size_t>) {}
 };
+struct showing : scoring {
+  std::span<const float> hidden(std::size_t) { return {}; }
+};
+struct headed : scoring {
+  [[nodiscard]] std::size_t head_count() const { return 2; }
+  std::span<const float> head_row(std::size_t, std::size_t) { return {}; }
+};
+struct skippable : scoring {
+  [[nodiscard]] std::size_t sub_layers() const { return 4; }
+  std::span<const float> evaluate_skipping(std::span<const token_id>, const std::vector<bool>&) { return {}; }
+  void score_skipping(std::span<const token_id>, const std::vector<bool>&) {}
+};
+struct layered : scoring {
+  [[nodiscard]] std::size_t n_layers() const { return 2; }
+  std::span<const float> peek(std::span<const token_id>, std::size_t) { return {}; }
+};
 struct batch {
   std::size_t start() { return 0; }
   std::size_t fork(std::size_t) { return 1; }
@@ -95,6 +111,10 @@ static_assert(decant::Stateful<stateful> && !decant::Stateful<half_stateful> && 
 static_assert(decant::Model<model> && decant::Model<vector_model> && !decant::Model<sizeless> && !decant::Model<int>);
 static_assert(decant::ScoringModel<scoring> && !decant::ScoringModel<model>);
 static_assert(decant::TreeModel<tree_scoring> && !decant::TreeModel<scoring>);
+static_assert(decant::HiddenRowModel<showing> && !decant::HiddenRowModel<scoring>);
+static_assert(decant::HeadedModel<headed> && !decant::HeadedModel<showing>);
+static_assert(decant::SkippableModel<skippable> && !decant::SkippableModel<scoring>);
+static_assert(decant::LayeredModel<layered> && !decant::LayeredModel<skippable>);
 static_assert(decant::BatchModel<batch> && !decant::BatchModel<tree_scoring> && !decant::Model<batch>);
 static_assert(decant::HiddenStateModel<open_batch> && !decant::HiddenStateModel<batch>);
 

@@ -3,6 +3,7 @@
 
 #include "golden/later_stages.hpp"
 #include "golden/processors.hpp"
+#include "golden/prompt_lookup.hpp"
 #include "golden/stop_strings.hpp"
 #include "golden/validation.hpp"
 #include "golden/watermarks.hpp"
@@ -11,8 +12,8 @@ namespace conformance {
 
 const std::vector<family>& families() {
   static const std::vector<family> all = [] {
-    std::vector<family> list{validation_family(), processor_family(), pipeline_family(),
-                             green_list_family(), synthid_family(),   stop_string_family()};
+    std::vector<family> list{validation_family(), processor_family(),   pipeline_family(),     green_list_family(),
+                             synthid_family(),    stop_string_family(), prompt_lookup_family()};
     for (family& later : later_families()) list.push_back(std::move(later));
     return list;
   }();

@@ -12,7 +12,6 @@ std::vector<family> later_families() {
       {.name = "speculative sampling", .fields = {"target_probs", "draft_probs"}},
       {.name = "speculative marginal", .fields = {"p", "q"}},
       {.name = "assisted greedy", .fields = {"target_argmax", "draft_tokens"}},
-      {.name = "prompt lookup", .fields = {"num_output_tokens", "max_matching_ngram_size"}},
       {.name = "DoLa", .fields = {"premature_logits", "final_logits"}},
       {.name = "diversity penalty", .fields = {"processor"}, .processors = {"diversity_penalty"}},
       {.name = "classifier-free guidance",

@@ -27,6 +27,7 @@ using namespace reference_tests;
 
 static_assert(Model<transformer>);
 static_assert(ScoringModel<transformer>);
+static_assert(TreeModel<transformer>);
 
 namespace {
 
@@ -385,6 +386,21 @@ TEST_CASE("transformer: any set of skipped sub-layers agrees with the formulas",
   }
 }
 
+TEST_CASE("transformer: the skipping calls are the plain ones with that option", "[reference][transformer]") {
+  const checkpoint weights = random_checkpoint(small_config(), 20);
+  const auto tokens = number_source(21).tokens(6, 31);
+  const std::vector<bool> skip{false, false, true, false, false, true, false, false};
+  transformer model(weights), other(weights);
+  STATIC_REQUIRE(SkippableModel<transformer>);
+  CHECK(model.sub_layers() == 8);
+  CHECK(copy(model.evaluate_skipping(std::span(tokens).first(2), skip)) ==
+        copy(other.evaluate(std::span(tokens).first(2), {.skip = skip})));
+  model.score_skipping(std::span(tokens).subspan(2), skip);
+  other.score(std::span(tokens).subspan(2), {.skip = skip});
+  for (std::size_t i = 0; i < 4; ++i) CHECK(copy(model.row(i)) == copy(other.row(i)));
+  CHECK(model.options().skip.empty());
+}
+
 TEST_CASE("transformer: a draft that skips, verified in full, leaves no trace", "[reference][transformer]") {
   const checkpoint weights = random_checkpoint(small_config(), 22);
   const auto tokens = random_tokens(weights, 12, 23);
@@ -591,4 +607,144 @@ TEST_CASE("transformer: weights that do not fit their sizes are misuse", "[refer
   model.config.dim = 0;
   CHECK_THROWS_AS(transformer(model), assertion_error);
   CHECK_THROWS_AS(transformer(checkpoint{tiny_config(true), nullptr}), assertion_error);
+}
+
+namespace {
+
+/// A tree over all depths and shapes: chains, forks, several nodes below the tokens held, twins.
+struct token_tree {
+  token_tree(std::size_t count, const checkpoint& model, std::uint32_t seed) {
+    number_source numbers(seed);
+    nodes = numbers.tokens(count, model.config.vocabulary_size);
+    for (std::size_t i = 0; i < count; ++i) {
+      parents.push_back(static_cast<std::int32_t>(numbers.below(std::min<std::size_t>(i, 5) + 1)) +
+                        static_cast<std::int32_t>(i) - static_cast<std::int32_t>(std::min<std::size_t>(i, 5)) - 1);
+    }
+    parents[1] = no_parent;
+    nodes[1] = nodes[0];
+  }
+
+  [[nodiscard]] std::vector<std::size_t> path_to(std::size_t node) const {
+    std::vector<std::size_t> path;
+    for (auto n = static_cast<std::int32_t>(node); n != no_parent; n = parents[static_cast<std::size_t>(n)]) {
+      path.insert(path.begin(), static_cast<std::size_t>(n));
+    }
+    return path;
+  }
+  [[nodiscard]] std::vector<token_id> tokens_to(std::size_t node) const {
+    std::vector<token_id> tokens;
+    for (const std::size_t n : path_to(node)) tokens.push_back(nodes[n]);
+    return tokens;
+  }
+
+  std::vector<token_id> nodes;
+  std::vector<std::int32_t> parents;
+};
+
+}  // namespace
+
+TEST_CASE("transformer: a node of a tree sees its own path alone, bit for bit", "[reference][transformer]") {
+  for (const checkpoint& weights : random_models()) {
+    const auto held = random_tokens(weights, 11, 37);
+    const token_tree tree(19, weights, 38);
+    transformer trunk(weights);
+    trunk.score(held);
+    transformer model = trunk;
+    model.score(tree.nodes, tree.parents, {.record_layers = true});
+    CHECK(model.size() == 11);
+    CHECK(model.appended() == 19);
+    for (std::size_t node = 0; node < 19; ++node) {
+      const auto tokens = tree.tokens_to(node);
+      transformer alone = trunk;
+      alone.score(tokens, {.record_layers = true});
+      CHECK(copy(model.row(node)) == copy(alone.row(tokens.size() - 1)));
+      CHECK(copy(model.hidden(node)) == copy(alone.hidden(tokens.size() - 1)));
+      CHECK(copy(model.layer_state(1, node)) == copy(alone.layer_state(1, tokens.size() - 1)));
+    }
+  }
+}
+
+TEST_CASE("transformer: a kept path is as if it had been appended", "[reference][transformer]") {
+  for (const checkpoint& weights : random_models()) {
+    const auto held = random_tokens(weights, 6, 39);
+    const auto next = random_tokens(weights, 3, 40);
+    const token_tree tree(15, weights, 41);
+    for (std::size_t node = 0; node < 15; node += 3) {
+      transformer model(weights), plain(weights);
+      model.score(held);
+      plain.score(held);
+      model.score(tree.nodes, tree.parents);
+      const row_copy last = copy(model.row(node));
+      model.keep(tree.path_to(node));
+      plain.score(tree.tokens_to(node));
+      CHECK(copy(model.row(node)) == last);
+      CHECK(model.size() == plain.size());
+      CHECK(copy(model.evaluate(next)) == copy(plain.evaluate(next)));
+      // A second tree on top, of which nothing is kept.
+      model.score(tree.nodes, tree.parents);
+      model.keep({});
+      CHECK(copy(model.evaluate(next)) == copy(plain.evaluate(next)));
+      model.truncate(6);
+      plain.truncate(6);
+      CHECK(copy(model.evaluate(next)) == copy(plain.evaluate(next)));
+    }
+  }
+}
+
+TEST_CASE("transformer: trees with layers left out, and under a hook", "[reference][transformer]") {
+  class dense_hook : public attention_hook {
+   public:
+    void attend(std::size_t, const Eigen::Ref<const row_matrix>& queries, const kv_layer& cache,
+                Eigen::Ref<row_matrix> out) override {
+      Eigen::VectorXf scratch(cache.size());
+      dense_attention(queries, cache, out, scratch);
+    }
+  };
+  const checkpoint weights = random_checkpoint(small_config(), 42);
+  const auto held = random_tokens(weights, 5, 43);
+  const token_tree tree(12, weights, 44);
+  dense_hook hook;
+  const forward_options options{
+      .skip = {true, false, false, true, false, false, false, false}, .layers = 3, .attention = &hook};
+  transformer model(weights), plain(weights);
+  for (transformer* m : {&model, &plain}) {
+    m->set_options(options);
+    m->score(held);
+  }
+  model.score(tree.nodes, tree.parents);
+  model.keep(tree.path_to(11));
+  plain.score(tree.tokens_to(11));
+  CHECK(copy(model.row(11)) == copy(plain.row(tree.tokens_to(11).size() - 1)));
+  for (std::size_t layer = 0; layer < 4; ++layer) {
+    CHECK(model.kv().layer(layer).size() == plain.kv().layer(layer).size());
+  }
+  CHECK(copy(model.evaluate(held)) == copy(plain.evaluate(held)));
+}
+
+TEST_CASE("transformer: trees that are none, and paths that are none, are misuse", "[reference][transformer]") {
+  const checkpoint weights = random_checkpoint(tiny_config(true), 45);
+  const auto tokens = random_tokens(weights, 38, 46);
+  using nodes = std::vector<token_id>;
+  using links = std::vector<std::int32_t>;
+  using path = std::vector<std::size_t>;
+  transformer model(weights);
+  model.score(tokens);
+  CHECK_THROWS_AS(model.keep(path{}), assertion_error);  // no tree
+  CHECK_NOTHROW(model.score(nodes{1, 2, 3, 4}, links{no_parent, 0, 0, no_parent}));
+  CHECK_THROWS_AS(model.keep(path{1}), assertion_error);
+  CHECK_THROWS_AS(model.keep(path{0, 3}), assertion_error);
+  CHECK_THROWS_AS(model.keep(path{4}), assertion_error);
+  CHECK_THROWS_AS(model.score(nodes{1, 2, 3}, links{no_parent, 0, 1}), assertion_error);  // longer than the context
+  CHECK_THROWS_AS(model.score(nodes{1, 2}, links{no_parent, 1}), assertion_error);
+  CHECK_THROWS_AS(model.score(nodes{1, 2}, links{-2, 0}), assertion_error);
+  CHECK_THROWS_AS(model.score(nodes{1, 2}, links{no_parent}), assertion_error);
+  CHECK_THROWS_AS(model.score(nodes{1}, links{}), assertion_error);
+  CHECK_THROWS_AS(model.score(nodes{29}, links{no_parent}), assertion_error);
+  CHECK_NOTHROW(model.keep(path{0, 2}));  // misuse has changed nothing
+  CHECK(model.size() == 40);
+  CHECK_THROWS_AS(model.keep(path{}), assertion_error);
+  model.truncate(38);
+  model.score(nodes{1}, links{no_parent});
+  model.truncate(38);
+  CHECK_THROWS_AS(model.keep(path{0}), assertion_error);
 }

@@ -89,13 +89,18 @@ class decoder {
       report = {};
       return decided.outcome;
     }
-    {
-      const detail::bound_row bound(row(), logits);
-      if (!options.raw()) processor_(row(), context);
-      log_probs_of(row(), decided.outcome.token, options, report);
-    }
+    report_on(logits, context, decided.outcome.token, options, report);
     accept(decided.outcome.token, decided.record);
     return decided.outcome;
+  }
+
+  /// Reports on a token that was chosen elsewhere, as `try_step` does on its own. Call it before the token is accepted.
+  template <class Row>
+  void report_on(Row&& logits, const step_context& context, token_id token, const log_prob_options& options,
+                 token_log_probs& report) {
+    const detail::bound_row bound(row(), logits);
+    if (!options.raw()) processor_(row(), context);
+    log_probs_of(row(), token, options, report);
   }
 
   /// The law that `step` would draw from, as a value; empty on a bad row. Accepts nothing.
@@ -115,6 +120,17 @@ class decoder {
     processor_(row(), context);
     sampler_.narrow(row(), context);
     row().probabilities(out);
+  }
+
+  /// What parts with state want to know of a token that was chosen elsewhere, for `accept`.
+  template <class Row>
+    requires LawSampler<S>
+  [[nodiscard]] step_record record_of(Row&& logits, const step_context& context, token_id token) {
+    const detail::bound_row bound(row(), logits);
+    processor_(row(), context);
+    row().probabilities(workspace_.before);
+    sampler_.narrow(row(), context);
+    return {workspace_.before.log_probability(token), row().log_probability(token)};
   }
 
   /// Says what became of a token: which step removed it and why. Draws nothing, accepts nothing.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <decant/core/context.hpp>
 #include <decant/core/token.hpp>
@@ -79,6 +80,57 @@ concept TreeModel =
                                 std::span<const std::size_t> path) {
       model.score(nodes, parents);
       model.keep(path);
+    };
+
+/// A model whose last pass shows hidden states, each as the classifier sees it: hidden(i) is the one of the i-th token
+/// or node of that pass. (A batch names the sequence too: HiddenStateModel.)
+template <class M>
+concept HiddenRowModel = Model<M> && requires(M& model, std::size_t i) { std::span(model.hidden(i)); };
+
+/// A model with heads for later tokens. Where row(i) is about the next token after the i-th of the last pass,
+/// head_row(k, i) is about the token k places after that one; k from 1 to head_count(). Valid until the next call of
+/// head_row or of a pass.
+template <class M>
+concept HeadedModel = ScoringModel<M> && requires(M& model, std::size_t i) {
+  { model.head_count() } -> std::convertible_to<std::size_t>;
+  std::span(model.head_row(i, i));
+};
+
+/// A model that can leave out parts of a pass, and so draft for itself. There are `sub_layers()` of them, two a layer:
+/// attention, then feed-forward. Both calls append tokens like the ones they are named after, without the parts whose
+/// flag is set; what the left-out parts would have kept for later tokens is missing until these are truncated.
+template <class M>
+concept SkippableModel =
+    ScoringModel<M> && requires(M& model, std::span<const token_id> tokens, const std::vector<bool>& skip) {
+      { model.sub_layers() } -> std::convertible_to<std::size_t>;
+      std::span(model.evaluate_skipping(tokens, skip));
+      model.score_skipping(tokens, skip);
+    };
+
+/// A model whose layers can be left early, through the classifier that all share. `peek(tokens, depth)` runs tokens
+/// that follow those held and those peeked at before, through the first `depth` of `n_layers()` layers, and returns the
+/// last one's row. They do not count as held: a later pass over tokens that begin with the same ones goes on from
+/// where they left, and any other change of the sequence forgets them.
+template <class M>
+concept LayeredModel = ScoringModel<M> && requires(M& model, std::span<const token_id> tokens, std::size_t depth) {
+  { model.n_layers() } -> std::convertible_to<std::size_t>;
+  std::span(model.peek(tokens, depth));
+};
+
+/// Extrapolates the hidden states of another model, its features. Holds pairs of a token and the feature before it,
+/// which `extend` appends (features one after the other, feature_size() numbers each) and `truncate` forgets; both
+/// return to no nodes, and extend returns the row that follows the last pair. `grow` adds nodes that follow that pair
+/// (no_parent) or earlier nodes, each with the drafter's own feature of its parent; row(i) follows node i.
+template <class F>
+concept FeatureDrafter =
+    requires(F& drafter, const F& constant, std::span<const token_id> tokens, std::span<const float> features,
+             std::span<const std::int32_t> parents, std::size_t count) {
+      { constant.size() } -> std::convertible_to<std::size_t>;
+      { constant.feature_size() } -> std::convertible_to<std::size_t>;
+      std::span(drafter.extend(tokens, features));
+      drafter.truncate(count);
+      drafter.grow(tokens, parents);
+      std::span(drafter.row(count));
     };
 
 /// One part of a pass over many sequences: tokens to append to one of them.

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,12 +12,14 @@
 
 #include <Eigen/Core>
 
+#include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
 #include <decant/reference/checkpoint.hpp>
 #include <decant/reference/dense_attention.hpp>
 #include <decant/reference/eigen_rows.hpp>
 #include <decant/reference/kv_cache.hpp>
+#include <decant/reference/transformer_pass.hpp>
 
 namespace decant {
 
@@ -41,23 +42,18 @@ struct forward_options {
 ///
 /// Effect: holds one sequence. `evaluate` and `score` append tokens in one pass, which reads every weight once for all
 /// of them. The logits of a position do not depend on how the sequence was divided into calls, nor on what was tried
-/// and truncated in between: within one build they are the same bit for bit.
+/// and truncated in between: within one build they are the same bit for bit. `score` of a tree is likewise one pass; a
+/// node gets the logits that it would have at the end of its own path.
 /// A value: copying it forks the sequence; the weights are shared, keys, values and the last results are copied.
 /// Complexity: per token one product with every weight, and O(size * dim) a layer for attention. A pass allocates only
 /// when it is larger than all before, or the sequence outgrows what was reserved (amortised).
-/// Misuse: ids outside the vocabulary, no tokens, more tokens than sequence_length(). The model is then unchanged.
+/// Misuse: ids outside the vocabulary, no tokens, more tokens than sequence_length(), parents that do not stand before
+/// their nodes. The model is then unchanged.
 /// Reference: Touvron et al. 2023 (Llama 2), arXiv 2307.09288; Ainslie et al. 2023 (grouped queries), arXiv 2305.13245.
 class transformer {
  public:
   /// From a checkpoint, read or made. Misuse: weights whose shapes are not those of the sizes.
-  explicit transformer(checkpoint model)
-      : config_(model.config), weights_(std::move(model.weights)), cache_(checked(config_, weights_.get())) {
-    const Eigen::Index pairs = config_.head_size() / 2;
-    frequencies_ = Eigen::ArrayXd(pairs);
-    for (Eigen::Index i = 0; i < pairs; ++i) {
-      frequencies_(i) = std::pow(rope_theta, -static_cast<double>(i) / static_cast<double>(pairs));
-    }
-  }
+  explicit transformer(checkpoint model) : pass_(std::move(model)), cache_(pass_.config()) {}
 
   /// From a file in the llama2.c format. Errors: those of read_checkpoint.
   static result<transformer> load(const std::filesystem::path& path, const checkpoint_options& options = {}) {
@@ -70,7 +66,7 @@ class transformer {
   /// call of evaluate or score. The classifier runs for the last token alone.
   std::span<const float> evaluate(std::span<const token_id> tokens) { return evaluate(tokens, options_); }
   std::span<const float> evaluate(std::span<const token_id> tokens, const forward_options& options) {
-    forward(tokens, options);
+    forward(tokens, {}, options);
     scored_ = 1;
     logits_of(hidden_.row(appended_ - 1));
     return as_row(logits_.row(0));
@@ -79,10 +75,39 @@ class transformer {
   /// Appends tokens and computes the logits after each of them: row(i).
   void score(std::span<const token_id> tokens) { score(tokens, options_); }
   void score(std::span<const token_id> tokens, const forward_options& options) {
-    forward(tokens, options);
-    scored_ = appended_;
-    logits_of(hidden_.topRows(appended_));
+    forward(tokens, {}, options);
+    score_all();
   }
+
+  /// Computes the logits after every node of a tree that continues the tokens held; see TreeModel. An attention hook is
+  /// called for one node at a time, with a cache whose last rows are the node's path.
+  void score(std::span<const token_id> nodes, std::span<const std::int32_t> parents) {
+    score(nodes, parents, options_);
+  }
+  void score(std::span<const token_id> nodes, std::span<const std::int32_t> parents, const forward_options& options) {
+    DECANT_ASSERT(parents.size() == nodes.size(), "a tree has one parent a node");
+    forward(nodes, parents, options);
+    score_all();
+  }
+
+  /// Holds the nodes of `path` of the tree scored last, top down, each the parent of the next; forgets the others. Rows
+  /// and hidden states of the call stay valid. O(path * layers * dim). Misuse: a path that does not begin below the
+  /// tokens held or leaves out a node; a tree that another call has made the model forget.
+  void keep(std::span<const std::size_t> path) {
+    check_path(path);
+    for (std::size_t layer = 0; layer < n_layers(); ++layer) {
+      if (tree_.layers[layer].there) put_path(layer, path);
+    }
+    size_ += path.size();
+    tree_.parents.clear();
+  }
+
+  /// evaluate and score without some sub-layers, numbered as in forward_options::skip; otherwise with options().
+  [[nodiscard]] std::size_t sub_layers() const noexcept { return 2 * n_layers(); }
+  std::span<const float> evaluate_skipping(std::span<const token_id> tokens, const std::vector<bool>& skip) {
+    return evaluate(tokens, without(skip));
+  }
+  void score_skipping(std::span<const token_id> tokens, const std::vector<bool>& skip) { score(tokens, without(skip)); }
 
   /// The logits of what follows the i-th token of the last `score`: [vocabulary_size]. All rows are valid together,
   /// until the next call of evaluate or score. (After `evaluate` there is one row: the last token's.)
@@ -94,19 +119,20 @@ class transformer {
   /// Tokens held.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t vocabulary_size() const noexcept {
-    return static_cast<std::size_t>(config_.vocabulary_size);
+    return static_cast<std::size_t>(config().vocabulary_size);
   }
   /// The most tokens that can be held.
   [[nodiscard]] std::size_t sequence_length() const noexcept {
-    return static_cast<std::size_t>(config_.sequence_length);
+    return static_cast<std::size_t>(config().sequence_length);
   }
-  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config_.n_layers); }
-  [[nodiscard]] const model_config& config() const noexcept { return config_; }
-  [[nodiscard]] const model_weights& weights() const noexcept { return *weights_; }
+  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config().n_layers); }
+  [[nodiscard]] const model_config& config() const noexcept { return pass_.config(); }
+  [[nodiscard]] const model_weights& weights() const noexcept { return pass_.weights(); }
 
   /// Forgets all tokens after the first `length`. Rows and hidden states of the last call stay valid.
   void truncate(std::size_t length) {
     DECANT_ASSERT(length <= size_, "cannot truncate to more tokens than are held");
+    tree_.parents.clear();
     cache_.truncate(length);
     size_ = length;
   }
@@ -114,7 +140,8 @@ class transformer {
   /// Makes room, so that a sequence of `positions` tokens, evaluated one by one, allocates nothing.
   void reserve(std::size_t positions) {
     cache_.reserve(positions);
-    reserve_workspace(1);
+    pass_.reserve(1);
+    reserve_results(1);
     reserve_logits(1);
     reserve_scratch(index(positions));
   }
@@ -142,9 +169,9 @@ class transformer {
 
   /// The final norm of a residual state: [dim] to [dim].
   void normalise(std::span<const float> state, std::span<float> hidden) const {
-    DECANT_ASSERT(index(state.size()) == config_.dim && index(hidden.size()) == config_.dim, "states have dim numbers");
-    matrix_map out(hidden.data(), 1, config_.dim);
-    rms_norm(const_matrix_map(state.data(), 1, config_.dim), weights_->final_norm, out);
+    DECANT_ASSERT(index(state.size()) == config().dim && index(hidden.size()) == config().dim,
+                  "states have dim numbers");
+    pass_.normalise(one_row(state), one_row(hidden));
   }
   [[nodiscard]] std::vector<float> normalise(std::span<const float> state) const {
     std::vector<float> hidden(state.size());
@@ -155,11 +182,9 @@ class transformer {
   /// The logits of a normalised hidden state: [dim] to [vocabulary_size]. With normalise(), the logit lens:
   /// classify(normalise(layer_state(depth, i))).
   void classify(std::span<const float> hidden, std::span<float> logits) const {
-    DECANT_ASSERT(index(hidden.size()) == config_.dim, "a hidden state has dim numbers");
-    DECANT_ASSERT(index(logits.size()) == config_.vocabulary_size, "a row has vocabulary_size numbers");
-    matrix_map out(logits.data(), 1, config_.vocabulary_size);
-    out.setZero();
-    add_product(const_matrix_map(hidden.data(), 1, config_.dim), weights_->head(), out);
+    DECANT_ASSERT(index(hidden.size()) == config().dim, "a hidden state has dim numbers");
+    DECANT_ASSERT(index(logits.size()) == config().vocabulary_size, "a row has vocabulary_size numbers");
+    pass_.classify(one_row(hidden), one_row(logits));
   }
   [[nodiscard]] std::vector<float> classify(std::span<const float> hidden) const {
     std::vector<float> logits(vocabulary_size());
@@ -173,64 +198,105 @@ class transformer {
   [[nodiscard]] kv_cache& kv() noexcept { return cache_; }
 
  private:
-  using matrix_map = Eigen::Map<row_matrix>;
-  using const_matrix_map = Eigen::Map<const row_matrix>;
-  using const_matrix_ref = Eigen::Ref<const row_matrix>;
-  using matrix_ref = Eigen::Ref<row_matrix>;
-
-  static constexpr double rope_theta = 10000;
-  static constexpr float norm_epsilon = 1e-5F;
-
   static Eigen::Index index(std::size_t number) noexcept { return static_cast<Eigen::Index>(number); }
 
-  static model_config checked(model_config config, const model_weights* weights) {
-    DECANT_ASSERT(!config_fault(config), "the sizes of the model break a rule");
-    DECANT_ASSERT(weights != nullptr && fits(config, *weights), "the weights do not have the shapes of the sizes");
-    return config;
+  static Eigen::Map<row_matrix> one_row(std::span<float> numbers) { return {numbers.data(), 1, index(numbers.size())}; }
+  static Eigen::Map<const row_matrix> one_row(std::span<const float> numbers) {
+    return {numbers.data(), 1, index(numbers.size())};
   }
 
-  static bool fits(const model_config& config, const model_weights& weights) {
-    const auto shaped = [](const auto& tensor, Eigen::Index rows, Eigen::Index columns) {
-      return tensor.rows() == rows && tensor.cols() == columns;
+  /// A pass over a tree: what it needs, and what it leaves for `keep`.
+  struct tree_pass {
+    struct layer_rows {
+      bool there = false;       // not if the pass left the layer out
+      row_matrix keys, values;  // a row a node
     };
-    const auto layer_fits = [&](const layer_weights& layer) {
-      return shaped(layer.attention_norm, config.dim, 1) && shaped(layer.query, config.dim, config.dim) &&
-             shaped(layer.key, config.kv_dim(), config.dim) && shaped(layer.value, config.kv_dim(), config.dim) &&
-             shaped(layer.output, config.dim, config.dim) && shaped(layer.feed_forward_norm, config.dim, 1) &&
-             shaped(layer.gate, config.hidden_dim, config.dim) && shaped(layer.down, config.dim, config.hidden_dim) &&
-             shaped(layer.up, config.hidden_dim, config.dim);
-    };
-    return shaped(weights.embedding, config.vocabulary_size, config.dim) &&
-           index(weights.layers.size()) == config.n_layers &&
-           std::all_of(weights.layers.begin(), weights.layers.end(), layer_fits) &&
-           shaped(weights.final_norm, config.dim, 1) && (weights.classifier.size() == 0) == config.shared_classifier &&
-           shaped(weights.head(), config.vocabulary_size, config.dim);
-  }
 
-  void forward(std::span<const token_id> tokens, const forward_options& options) {
-    check_call(tokens, options);
+    void begin(std::span<const std::int32_t> of, std::size_t n_layers) {
+      parents.assign(of.begin(), of.end());
+      layers.resize(n_layers);
+      for (layer_rows& rows : layers) rows.there = false;
+    }
+
+    /// Writes the nodes from the tokens held down to `node`; says how many stand above it.
+    std::size_t find_path(std::size_t node) {
+      path.clear();
+      for (auto n = static_cast<std::int32_t>(node); n != no_parent; n = parents[static_cast<std::size_t>(n)]) {
+        path.push_back(static_cast<std::size_t>(n));
+      }
+      std::reverse(path.begin(), path.end());
+      return path.size() - 1;
+    }
+
+    std::vector<std::int32_t> parents;  // empty when the tokens of the last pass are a sequence
+    std::vector<layer_rows> layers;
+    std::vector<std::size_t> path;
+  };
+
+  /// With no parents the tokens are a sequence, and held when the pass has ended.
+  void forward(std::span<const token_id> tokens, std::span<const std::int32_t> parents,
+               const forward_options& options) {
+    check_call(tokens, parents, options);
     cache_.truncate(size_);  // an attention hook that threw has left rows of a token that does not count
-    begin_pass(index(tokens.size()), options);
-    embed(tokens);
+    tree_.begin(parents, n_layers());
+    begin_pass(tokens, options);
     record(0, options);
     const std::size_t depth = options.layers.value_or(n_layers());
     for (std::size_t layer = 0; layer < depth; ++layer) {
       if (!skips(options, 2 * layer)) attention(layer, options);
-      if (!skips(options, 2 * layer + 1)) feed_forward(weights_->layers[layer]);
+      if (!skips(options, 2 * layer + 1)) pass_.feed_forward(layer);
       record(layer + 1, options);
     }
-    rms_norm(state_.topRows(count_), weights_->final_norm, hidden_.topRows(count_));
-    appended_ = count_;
-    size_ += tokens.size();
+    const Eigen::Index count = index(tokens.size());
+    pass_.final_norm(hidden_.topRows(count));
+    appended_ = count;
+    if (parents.empty()) size_ += tokens.size();
   }
 
-  void check_call(std::span<const token_id> tokens, const forward_options& options) const {
+  void score_all() {
+    scored_ = appended_;
+    logits_of(hidden_.topRows(appended_));
+  }
+
+  [[nodiscard]] forward_options without(const std::vector<bool>& skip) const {
+    forward_options options = options_;
+    options.skip = skip;
+    return options;
+  }
+
+  void check_call(std::span<const token_id> tokens, std::span<const std::int32_t> parents,
+                  const forward_options& options) const {
     DECANT_ASSERT(!tokens.empty(), "no tokens to evaluate");
-    DECANT_ASSERT(tokens.size() <= sequence_length() - size_, "more tokens than the sequence length allows");
+    DECANT_ASSERT(parents.empty() || parents.size() == tokens.size(), "a tree has one parent a node");
     DECANT_ASSERT(options.skip.empty() || options.skip.size() == 2 * n_layers(), "skip must have two flags a layer");
     DECANT_ASSERT(!options.layers || *options.layers <= n_layers(), "cannot leave after more layers than there are");
     for (const token_id token : tokens) {
-      DECANT_ASSERT(token >= 0 && token < config_.vocabulary_size, "token id outside the vocabulary");
+      DECANT_ASSERT(token >= 0 && token < config().vocabulary_size, "token id outside the vocabulary");
+    }
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      DECANT_ASSERT(parents[i] >= no_parent && parents[i] < static_cast<std::int32_t>(i), "a parent before its node");
+    }
+    DECANT_ASSERT(longest_path(tokens.size(), parents) <= sequence_length() - size_,
+                  "more tokens than the sequence length allows");
+  }
+
+  static std::size_t longest_path(std::size_t count, std::span<const std::int32_t> parents) {
+    if (parents.empty()) return count;
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::size_t length = 1;
+      for (std::int32_t n = parents[i]; n != no_parent; n = parents[static_cast<std::size_t>(n)]) ++length;
+      longest = std::max(longest, length);
+    }
+    return longest;
+  }
+
+  void check_path(std::span<const std::size_t> path) const {
+    DECANT_ASSERT(!tree_.parents.empty() && appended_ > 0, "no tree has been scored since the sequence changed");
+    std::int32_t above = no_parent;
+    for (const std::size_t node : path) {
+      DECANT_ASSERT(node < tree_.parents.size() && tree_.parents[node] == above, "a path goes from parent to child");
+      above = static_cast<std::int32_t>(node);
     }
   }
 
@@ -238,145 +304,98 @@ class transformer {
     return !options.skip.empty() && options.skip[sub_layer];
   }
 
-  void begin_pass(Eigen::Index count, const forward_options& options) {
-    reserve_workspace(count);
-    reserve_scratch(index(size_) + count);
-    count_ = count;
+  void begin_pass(std::span<const token_id> tokens, const forward_options& options) {
+    pass_.begin(index(tokens.size()));
+    reserve_results(index(tokens.size()));
+    reserve_scratch(index(size_ + tokens.size()));
     appended_ = 0;
     scored_ = 0;
     recorded_ = 0;
     if (options.record_layers) layer_states_.resize(n_layers() + 1);
-    for (Eigen::Index i = 0; i < count; ++i) {
-      const auto angles = (frequencies_ * static_cast<double>(index(size_) + i)).transpose();
-      cosines_.row(i) = angles.cos().cast<float>();
-      sines_.row(i) = angles.sin().cast<float>();
-    }
-  }
-
-  void embed(std::span<const token_id> tokens) {
-    for (Eigen::Index i = 0; i < count_; ++i) {
-      state_.row(i) = weights_->embedding.row(tokens[static_cast<std::size_t>(i)]);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      pass_.embed(index(i), tokens[i], size_ + (tree_.parents.empty() ? i : tree_.find_path(i)));
     }
   }
 
   void attention(std::size_t layer, const forward_options& options) {
-    const layer_weights& weights = weights_->layers[layer];
-    auto normed = normed_.topRows(count_);
-    auto queries = queries_.topRows(count_);
-    auto attended = attended_.topRows(count_);
-    rms_norm(state_.topRows(count_), weights.attention_norm, normed);
-
-    kv_layer& cache = cache_.layer(layer);
-    cache.append(size_, count_);  // rows of zeros, to which the products are added
-    auto keys = cache.keys();
-    auto values = cache.values();
-    queries.setZero();
-    add_product(normed, weights.query, queries);
-    add_product(normed, weights.key, keys.bottomRows(count_));
-    add_product(normed, weights.value, values.bottomRows(count_));
-    rotate(queries);
-    rotate(keys.bottomRows(count_));
-
-    if (options.attention != nullptr) {
-      options.attention->attend(layer, queries, cache, attended);
-    } else {
-      dense_attention(queries, cache, attended, scratch_);
-    }
-    add_product(attended, weights.output, state_.topRows(count_));
+    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, auto out) {
+      if (!tree_.parents.empty()) return attend_tree(layer, queries, keys, values, out, options);
+      kv_layer& cache = cache_.layer(layer);
+      cache.append(size_, keys.rows());
+      cache.keys().bottomRows(keys.rows()) = keys;
+      cache.values().bottomRows(keys.rows()) = values;
+      attend(layer, queries, out, options);
+    });
   }
 
-  void feed_forward(const layer_weights& weights) {
-    auto normed = normed_.topRows(count_);
-    auto gate = gate_.topRows(count_);
-    auto up = up_.topRows(count_);
-    rms_norm(state_.topRows(count_), weights.feed_forward_norm, normed);
-    gate.setZero();
-    up.setZero();
-    add_product(normed, weights.gate, gate);
-    add_product(normed, weights.up, up);
-    for (Eigen::Index i = 0; i < count_; ++i) {
-      gated_ = (gate.row(i).array() * up.row(i).array() / (1 + (-gate.row(i).array()).exp())).matrix();
-      gate.row(i) = gated_;
+  /// Lets queries look at the cache, whose last rows are theirs.
+  void attend(std::size_t layer, const detail::const_matrix_ref& queries, detail::matrix_ref out,
+              const forward_options& options) {
+    if (options.attention != nullptr) {
+      options.attention->attend(layer, queries, cache_.layer(layer), out);
+    } else {
+      dense_attention(queries, cache_.layer(layer), out, scratch_);
     }
-    add_product(gate, weights.down, state_.topRows(count_));
+  }
+
+  /// One node after another finds its own path in the cache, as if there were no other.
+  void attend_tree(std::size_t layer, const detail::const_matrix_ref& queries, const detail::const_matrix_ref& keys,
+                   const detail::const_matrix_ref& values, detail::matrix_ref out, const forward_options& options) {
+    tree_pass::layer_rows& rows = tree_.layers[layer];
+    rows.there = true;
+    for (row_matrix* numbers : {&rows.keys, &rows.values}) {
+      if (numbers->rows() < keys.rows()) numbers->resize(keys.rows(), keys.cols());
+    }
+    rows.keys.topRows(keys.rows()) = keys;
+    rows.values.topRows(keys.rows()) = values;
+    for (Eigen::Index i = 0; i < queries.rows(); ++i) {
+      tree_.find_path(static_cast<std::size_t>(i));
+      put_path(layer, tree_.path);
+      attend(layer, queries.middleRows(i, 1), out.middleRows(i, 1), options);
+      cache_.layer(layer).truncate(size_);
+    }
+  }
+
+  /// Appends the keys and values of nodes to those of the tokens held.
+  void put_path(std::size_t layer, std::span<const std::size_t> path) {
+    kv_layer& cache = cache_.layer(layer);
+    cache.append(size_, index(path.size()));
+    auto keys = cache.keys().bottomRows(index(path.size()));
+    auto values = cache.values().bottomRows(index(path.size()));
+    for (std::size_t depth = 0; depth < path.size(); ++depth) {
+      keys.row(index(depth)) = tree_.layers[layer].keys.row(index(path[depth]));
+      values.row(index(depth)) = tree_.layers[layer].values.row(index(path[depth]));
+    }
   }
 
   void record(std::size_t depth, const forward_options& options) {
     if (!options.record_layers) return;
-    layer_states_[depth] = state_.topRows(count_);
+    layer_states_[depth] = pass_.state();
     recorded_ = depth + 1;
   }
 
-  void logits_of(const const_matrix_ref& hidden) {
+  void logits_of(const detail::const_matrix_ref& hidden) {
     reserve_logits(hidden.rows());
-    auto logits = logits_.topRows(hidden.rows());
-    logits.setZero();
-    add_product(hidden, weights_->head(), logits);
+    pass_.classify(hidden, logits_.topRows(hidden.rows()));
   }
 
-  /// out += x weight^T, for x [n x inputs], weight [outputs x inputs]. Every row goes through the same matrix-vector
-  /// products, in blocks of the weight that stay in the cache from row to row. Eigen's matrix-matrix product would
-  /// round a row differently in company than alone (2e-5 in logits near 20), and is no faster for a few rows.
-  static void add_product(const const_matrix_ref& x, const row_matrix& weight, matrix_ref out) {
-    constexpr Eigen::Index cached = 4096;  // numbers of a block: 16 KB
-    constexpr Eigen::Index unroll = 8;     // rows that Eigen's kernel takes together
-    const Eigen::Index height = std::max(unroll, cached / weight.cols() / unroll * unroll);
-    for (Eigen::Index first = 0; first < weight.rows(); first += height) {
-      const Eigen::Index rows = std::min(height, weight.rows() - first);
-      for (Eigen::Index i = 0; i < x.rows(); ++i) {
-        out.row(i).segment(first, rows).transpose().noalias() += weight.middleRows(first, rows) * x.row(i).transpose();
-      }
-    }
-  }
-
-  static void rms_norm(const const_matrix_ref& x, const Eigen::VectorXf& weight, matrix_ref out) {
-    for (Eigen::Index i = 0; i < x.rows(); ++i) {
-      const float mean_square = x.row(i).squaredNorm() / static_cast<float>(x.cols());
-      const float scale = 1 / std::sqrt(mean_square + norm_epsilon);
-      out.row(i) = scale * x.row(i).cwiseProduct(weight.transpose());
-    }
-  }
-
-  /// Turns the pairs (2j, 2j + 1) of every head by the angle of the row's position and of the pair's frequency.
-  void rotate(matrix_ref heads) const {
-    const Eigen::Index head_size = config_.head_size();
-    for (Eigen::Index i = 0; i < heads.rows(); ++i) {
-      for (Eigen::Index column = 0; column < heads.cols(); column += 2) {
-        const Eigen::Index pair = column % head_size / 2;
-        const float cosine = cosines_(i, pair);
-        const float sine = sines_(i, pair);
-        const float x = heads(i, column);
-        const float y = heads(i, column + 1);
-        heads(i, column) = x * cosine - y * sine;
-        heads(i, column + 1) = x * sine + y * cosine;
-      }
-    }
-  }
-
-  void reserve_workspace(Eigen::Index count) {
-    if (state_.rows() >= count) return;
-    for (row_matrix* buffer : {&state_, &normed_, &queries_, &attended_, &hidden_}) {
-      buffer->resize(count, config_.dim);
-    }
-    for (row_matrix* buffer : {&gate_, &up_}) buffer->resize(count, config_.hidden_dim);
-    gated_.resize(config_.hidden_dim);
-    for (row_matrix* buffer : {&cosines_, &sines_}) buffer->resize(count, config_.head_size() / 2);
+  void reserve_results(Eigen::Index count) {
+    if (hidden_.rows() < count) hidden_.resize(count, config().dim);
   }
 
   void reserve_logits(Eigen::Index rows) {
-    if (logits_.rows() < rows) logits_.conservativeResize(rows, config_.vocabulary_size);
+    if (logits_.rows() < rows) logits_.conservativeResize(rows, config().vocabulary_size);
   }
 
   void reserve_scratch(Eigen::Index positions) {
-    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config_.sequence_length));
+    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config().sequence_length));
   }
 
-  model_config config_;
-  std::shared_ptr<const model_weights> weights_;
+  transformer_pass pass_;
   kv_cache cache_;
   forward_options options_;
-  Eigen::ArrayXd frequencies_;  // radians a position, one a pair
   std::size_t size_ = 0;
+  tree_pass tree_;
 
   // Results of the last call. The matrices only grow: their first rows are in use.
   Eigen::Index appended_ = 0;
@@ -385,14 +404,7 @@ class transformer {
   row_matrix hidden_;
   row_matrix logits_;
   std::vector<row_matrix> layer_states_;
-
-  // Workspace, likewise.
-  Eigen::Index count_ = 0;  // tokens of the pass that is going on
-  row_matrix state_, normed_, queries_, attended_;
-  row_matrix gate_, up_;
-  Eigen::RowVectorXf gated_;  // one row, always aligned alike: packets and single numbers round exp differently
-  row_matrix cosines_, sines_;
-  Eigen::VectorXf scratch_;
+  Eigen::VectorXf scratch_;  // workspace, likewise
 };
 
 }  // namespace decant

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include <decant/core/errors.hpp>
+#include <decant/core/law.hpp>
+#include <decant/core/token.hpp>
+
+namespace decant {
+
+/// The numbers that a law is made of: double for law, anything exact in a proof.
+template <class Law>
+using number_of = std::remove_cvref_t<decltype(Law::total)>;
+
+/// The probability of a token under a law of any numbers, 0 for one that is not in it. O(log size).
+template <class Law>
+[[nodiscard]] number_of<Law> probability_of(const Law& from, token_id token) {
+  const auto found = std::lower_bound(from.ids.begin(), from.ids.end(), token);
+  if (found == from.ids.end() || *found != token) return number_of<Law>(0);
+  return from.weights[static_cast<std::size_t>(found - from.ids.begin())] / from.total;
+}
+
+namespace detail {
+
+/// The place of the first id >= `wanted` at or after `from`: by steps that double, so that a short law beside a long
+/// one costs the short one's length.
+inline std::size_t gallop(std::span<const token_id> ids, std::size_t from, token_id wanted) {
+  std::size_t step = 1, to = from;
+  while (to < ids.size() && ids[to] < wanted) {
+    from = to + 1;
+    to += step;
+    step *= 2;
+  }
+  const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(from);
+  const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(to, ids.size()));
+  return static_cast<std::size_t>(std::lower_bound(begin, end, wanted) - ids.begin());
+}
+
+/// Calls f(place in p, p's probability, q's probability) for every token of p, ascending.
+template <class Law, class F>
+void for_each_of(const Law& p, const Law& q, F f) {
+  using number = number_of<Law>;
+  if (p.ids.empty()) return;
+  const number per_p = number(1) / p.total;
+  const number per_q = q.ids.empty() ? number(0) : number(1) / q.total;
+  std::size_t j = 0;
+  for (std::size_t i = 0; i < p.ids.size(); ++i) {
+    const token_id id = p.ids[i];
+    if (j < q.ids.size() && q.ids[j] < id) j = gallop(q.ids, j + 1, id);
+    const bool both = j < q.ids.size() && q.ids[j] == id;
+    f(i, p.weights[i] * per_p, both ? q.weights[j] * per_q : number(0));
+    j += both ? 1 : 0;
+  }
+}
+
+/// The largest weight of a law, 0 for an empty one.
+template <class Law>
+number_of<Law> largest_weight(const Law& from) {
+  number_of<Law> largest(0);
+  for (const auto& weight : from.weights) {
+    if (weight > largest) largest = weight;
+  }
+  return largest;
+}
+
+}  // namespace detail
+
+/// The mass of the positive part of `scale` * p - q, as probabilities. O(p's tokens), if q has not many more.
+template <class Law>
+[[nodiscard]] number_of<Law> excess(const Law& p, const number_of<Law>& scale, const Law& q) {
+  using number = number_of<Law>;
+  number sum(0);
+  detail::for_each_of(p, q, [&](std::size_t, const number& of_p, const number& of_q) {
+    const number rest = scale * of_p - of_q;
+    if (rest > number(0)) sum += rest;
+  });
+  return sum;
+}
+
+/// Writes the law that is proportional to the positive part of `scale` * p - q, and returns the mass of that part,
+/// which is its total. Tokens that p has not are never looked at: where the chain truncates, so does the residual.
+/// `out` may be p. Nothing allocates once `out` has grown.
+template <class Law>
+number_of<Law> residual(const Law& p, const number_of<Law>& scale, const Law& q, Law& out) {
+  using number = number_of<Law>;
+  if (&out != &p) {
+    out.clear();
+    out.ids.resize(p.ids.size());
+    out.weights.resize(p.ids.size());
+  }
+  number sum(0);
+  std::size_t kept = 0;
+  detail::for_each_of(p, q, [&](std::size_t i, const number& of_p, const number& of_q) {
+    const number rest = scale * of_p - of_q;
+    if (!(rest > number(0))) return;
+    out.ids[kept] = p.ids[i];
+    out.weights[kept] = rest;
+    sum += rest;
+    ++kept;
+  });
+  out.ids.resize(kept);
+  out.weights.resize(kept);
+  out.total = sum;
+  if constexpr (requires { out.block_bounds; }) out.block_bounds.clear();
+  return sum;
+}
+
+/// Takes a token out of a law. O(size).
+template <class Law>
+void remove_token(Law& from, token_id token) {
+  using number = number_of<Law>;
+  const auto found = std::lower_bound(from.ids.begin(), from.ids.end(), token);
+  if (found != from.ids.end() && *found == token) {
+    from.weights.erase(from.weights.begin() + (found - from.ids.begin()));
+    from.ids.erase(found);
+  }
+  // Summed anew: what is left of a total after taking away nearly all of it would be rounding.
+  from.total = number(0);
+  for (const number& weight : from.weights) from.total += weight;
+  if constexpr (requires { from.block_bounds; }) from.block_bounds.clear();
+}
+
+/// Makes a law that is certain of one token.
+template <class Law>
+void make_certain(Law& out, token_id token) {
+  out.clear();
+  out.ids.push_back(token);
+  out.weights.push_back(number_of<Law>(1));
+  out.total = number_of<Law>(1);
+}
+
+}  // namespace decant
