@@ -71,7 +71,8 @@ TEST_CASE("tree_shape: the likely nodes are the most valuable of all", "[specula
     for (std::size_t i = 0; i < count; ++i) {
       CHECK(value_of(tree, i) == Approx(all[i]).epsilon(1e-12));
       CHECK(tree[i].parent < static_cast<std::int32_t>(i));
-      CHECK(tree[i].depth == (tree[i].parent == no_parent ? 1 : tree[static_cast<std::size_t>(tree[i].parent)].depth + 1));
+      CHECK(tree[i].depth ==
+            (tree[i].parent == no_parent ? 1 : tree[static_cast<std::size_t>(tree[i].parent)].depth + 1));
     }
   }
 }
