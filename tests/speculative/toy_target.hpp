@@ -20,9 +20,10 @@ namespace toy {
 using decant::token_id;
 using tokens = std::vector<token_id>;
 
-/// A target that shows all that drafters from inside it want to see, made of tables: rows are functions of the text, and
-/// so are the rows of heads, of early exits and of passes that skip, each from a table of its own. Leaving after the last
-/// layer, and skipping nothing, is the model itself. A hidden state is the size of the text and its last token.
+/// A target that shows all that drafters from inside it want to see, made of tables: rows are functions of the text,
+/// and so are the rows of heads, of early exits and of passes that skip, each from a table of its own. Leaving after
+/// the last layer, and skipping nothing, is the model itself. A hidden state is the size of the text and its last
+/// token.
 class target {
  public:
   target(std::size_t vocabulary, std::uint64_t seed, std::size_t heads = 3, std::size_t layers = 4)
@@ -129,7 +130,7 @@ class target {
   std::vector<decant::testing::markov_model> heads_, exits_;
   tokens held_, peeked_;
   std::size_t peek_depth_ = 0;
-  std::vector<tokens> texts_;  // of the rows of the last pass
+  std::vector<tokens> texts_;   // of the rows of the last pass
   std::size_t skipped_ = npos;  // the exit that stands for the skipping pass, if it was one
   std::vector<float> hidden_;
 };
