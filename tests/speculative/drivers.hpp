@@ -3,13 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include <decant/chain/any.hpp>
 #include <decant/chain/decoder.hpp>
 #include <decant/core/law.hpp>
 #include <decant/generate/generate.hpp>
 #include <decant/generate/stateless.hpp>
+#include <decant/samplers/multinomial.hpp>
 #include <decant/speculative/draft.hpp>
 #include <decant/speculative/speculate.hpp>
 #include <decant/testing/enumerate.hpp>
@@ -27,13 +31,13 @@ using decant::proposal;
 using decant::token_id;
 using ids = std::vector<token_id>;
 using markov = decant::testing::markov_model;
+using run_time_decoder = decltype(decant::dynamic_chain{} | decant::any_sampler(decant::multinomial{}));
 
 /// Drafts a tree by drawing children from the rows of a table, in any mode. The same chain may stand before it as
 /// before the target.
-template <class D>
 class tree_drafter {
  public:
-  tree_drafter(const markov& model, D decoder, std::vector<std::size_t> children, proposal mode)
+  tree_drafter(const markov& model, run_time_decoder decoder, std::vector<std::size_t> children, proposal mode)
       : model_(&model), decoder_(std::move(decoder)), children_(std::move(children)), mode_(mode) {}
 
   void propose(const draft_request& request, draft& out) {
@@ -69,7 +73,7 @@ class tree_drafter {
   }
 
   const markov* model_;
-  D decoder_;
+  run_time_decoder decoder_;
   std::vector<std::size_t> children_;
   proposal mode_;
   ids text_;
@@ -97,23 +101,64 @@ struct script_drafter {
   void reset() { ++resets; }
 };
 
-/// A model over a table that scores trees.
-inline auto tree_model(const markov& table) {
-  return decant::stateless([&table](std::span<const token_id> tokens) { return table.row_after(tokens); },
-                           table.vocabulary_size());
+// Tests of the driver are compiled for one type of model, of drafter and of chain, not for one a case.
+
+using row_function = std::function<std::vector<float>(std::span<const token_id>)>;
+using function_model = decant::stateless<row_function>;
+/// A drafter that is known at run time: refers to another.
+class any_drafter {
+ public:
+  template <class S>
+  any_drafter(S& drafter)
+      : propose_([&](const draft_request& request, draft& out) { drafter.propose(request, out); }),
+        observe_([&](function_model& model, std::span<const std::size_t> rows) {
+          decant::detail::show_to(drafter, model, rows);
+        }),
+        feedback_([&](const decant::round_outcome& outcome) { decant::detail::feedback_to(drafter, outcome); }),
+        reset_([&] { decant::detail::reset_drafter(drafter); }) {}
+
+  void propose(const draft_request& request, draft& out) { propose_(request, out); }
+  void observe(function_model& model, std::span<const std::size_t> rows) { observe_(model, rows); }
+  void feedback(const decant::round_outcome& outcome) { feedback_(outcome); }
+  void reset() { reset_(); }
+
+ private:
+  std::function<void(const draft_request&, draft&)> propose_;
+  std::function<void(function_model&, std::span<const std::size_t>)> observe_;
+  std::function<void(const decant::round_outcome&)> feedback_;
+  std::function<void()> reset_;
+};
+
+/// A table as a model that scores trees.
+inline function_model tree_model(markov table) {
+  const std::size_t size = table.vocabulary_size();
+  return function_model(
+      [table = std::move(table)](std::span<const token_id> tokens) {
+        const auto row = table.row_after(tokens);
+        return std::vector<float>(row.begin(), row.end());
+      },
+      size);
+}
+
+/// The driver, with everything known at run time but the rule.
+template <class Rule = decant::lossless_verification>
+decant::speculation speculated(function_model& model, const ids& prompt, any_drafter drafter,
+                               const run_time_decoder& decoder, const decant::generate_options& options,
+                               const decant::speculation_options& how = {}, const Rule& rule = {}) {
+  return decant::speculate(model, prompt, drafter, decoder, options, how, rule);
 }
 
 /// The exact law of what `speculate` puts out, of `length` tokens.
-template <class M, class S, class D, class Rule>
-decant::testing::result_law<ids> speculated_law(M& model, const ids& prompt, S& drafter, const D& decoder,
-                                                std::size_t length, const decant::speculation_options& how,
-                                                const Rule& rule) {
+template <class Rule>
+decant::testing::result_law<ids> speculated_law(function_model& model, const ids& prompt, const any_drafter& drafter,
+                                                const run_time_decoder& decoder, std::size_t length,
+                                                const decant::speculation_options& how, const Rule& rule) {
   return decant::testing::enumerate_law([&](decant::decision_hook& hook) {
     decant::generate_options options;
     options.max_new_tokens = length;
     options.seed = 0;
     options.hook = &hook;
-    return decant::speculate(model, prompt, drafter, decoder, options, how, rule).tokens;
+    return speculated(model, prompt, drafter, decoder, options, how, rule).tokens;
   });
 }
 

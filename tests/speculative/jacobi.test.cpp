@@ -13,7 +13,7 @@
 #include <decant/speculative/speculate.hpp>
 #include <decant/testing/markov_model.hpp>
 
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace jacobi_tests {

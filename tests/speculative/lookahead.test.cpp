@@ -8,7 +8,7 @@
 
 #include <decant/generate/stateless.hpp>
 
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace lookahead_tests {

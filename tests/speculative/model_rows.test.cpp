@@ -9,7 +9,7 @@
 #include <decant/speculative/dynamic_tree.hpp>
 #include <decant/testing/markov_model.hpp>
 
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace model_rows_tests {

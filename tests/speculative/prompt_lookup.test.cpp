@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <decant/speculative/prompt_lookup.hpp>
 
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace prompt_lookup_tests {

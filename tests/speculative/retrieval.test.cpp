@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "math/bits.hpp"
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace retrieval_tests {

@@ -14,7 +14,7 @@
 #include <decant/testing/enumerate.hpp>
 #include <decant/testing/markov_model.hpp>
 
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace sampled_tree_tests {

@@ -32,9 +32,6 @@ using decant::dynamic_chain;
 using decant::multinomial;
 using decant::testing::distance;
 
-// One type for all chains: each kind of driver is compiled once.
-using run_time_decoder = decltype(dynamic_chain{} | any_sampler(multinomial{}));
-
 const ids prompt{0, 1};
 
 run_time_decoder chain_of(const std::string& kind) {
@@ -65,7 +62,8 @@ TEST_CASE("speculation has the law of plain decoding: block verification, every 
                small = decant::testing::random_markov_model(3, 1, 6);
   for (const std::string& kind : kinds) {
     CAPTURE(kind);
-    markov model = target, drafting = small;
+    markov drafting = small;
+    function_model model = tree_model(target);
     const auto plain = decant::testing::sequence_law(model, prompt, chain_of(kind), 3);
     decant::draft_model drafter(drafting, chain_of(kind == "mirostat" ? "plain" : kind));
     const auto law = speculated_law(model, prompt, drafter, chain_of(kind), 3, {.length = draft_length::fixed(2)},
@@ -79,7 +77,8 @@ TEST_CASE("the drafter's chain may be any other", "[speculative]") {
                small = decant::testing::random_markov_model(3, 1, 8);
   for (const auto& [on_target, on_draft] :
        {std::pair{"penalties", "top_k"}, {"top_k", "plain"}, {"plain", "mirostat"}, {"xtc", "temperature"}}) {
-    markov model = target, drafting = small;
+    markov drafting = small;
+    function_model model = tree_model(target);
     const auto plain = decant::testing::sequence_law(model, prompt, chain_of(on_target), 3);
     decant::draft_model drafter(drafting, chain_of(on_draft));
     const auto law = speculated_law(model, prompt, drafter, chain_of(on_target), 3, {.length = draft_length::fixed(2)},
@@ -114,8 +113,8 @@ TEST_CASE("speculation with trees has the law of plain decoding, in every mode",
 }
 
 TEST_CASE("draft lengths that follow what was accepted leave the law as it is", "[speculative]") {
-  markov model = decant::testing::random_markov_model(3, 1, 21),
-         drafting = decant::testing::random_markov_model(3, 1, 22);
+  function_model model = tree_model(decant::testing::random_markov_model(3, 1, 21));
+  markov drafting = decant::testing::random_markov_model(3, 1, 22);
   const auto plain = decant::testing::sequence_law(model, prompt, chain_of("plain"), 3);
   decant::draft_model drafter(drafting, chain_of("plain"));
   const auto error = [&](const decant::speculation_options& how) {
@@ -130,8 +129,8 @@ TEST_CASE("draft lengths that follow what was accepted leave the law as it is", 
 }
 
 TEST_CASE("lossy rules give another law", "[speculative]") {
-  markov model = decant::testing::random_markov_model(3, 1, 31),
-         drafting = decant::testing::random_markov_model(3, 1, 32);
+  function_model model = tree_model(decant::testing::random_markov_model(3, 1, 31));
+  markov drafting = decant::testing::random_markov_model(3, 1, 32);
   const auto plain = decant::testing::sequence_law(model, prompt, chain_of("plain"), 2);
   decant::draft_model drafter(drafting, chain_of("plain"));
   CHECK(distance(plain, speculated_law(model, prompt, drafter, chain_of("plain"), 2, {.length = draft_length::fixed(1)},

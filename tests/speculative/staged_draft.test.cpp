@@ -17,8 +17,8 @@
 #include <decant/testing/enumerate.hpp>
 #include <decant/testing/markov_model.hpp>
 
-#include "speculative/any_drafter.hpp"
 #include "speculative/drivers.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace staged_draft_tests {

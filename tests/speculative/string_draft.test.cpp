@@ -12,8 +12,8 @@
 #include <decant/samplers/multinomial.hpp>
 #include <decant/testing/markov_model.hpp>
 
-#include "speculative/any_drafter.hpp"
 #include "speculative/drivers.hpp"
+#include "speculative/proposals.hpp"
 #include "speculative/two_alphabets.hpp"
 #include "support/catch.hpp"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "speculative/any_drafter.hpp"
+#include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
 namespace suffix_draft_tests {

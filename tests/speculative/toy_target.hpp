@@ -44,8 +44,7 @@ class target {
 
   std::span<const float> evaluate(std::span<const token_id> more) {
     score(more);
-    texts_.erase(texts_.begin(), texts_.end() - 1);
-    return row(0);
+    return row(texts_.size() - 1);
   }
 
   void score(std::span<const token_id> more) {
@@ -92,11 +91,11 @@ class target {
   [[nodiscard]] std::size_t sub_layers() const { return 2 * layers_; }
   std::span<const float> evaluate_skipping(std::span<const token_id> more, const std::vector<bool>& skip) {
     score_skipping(more, skip);
-    ++skipping_passes;
     return row(texts_.size() - 1);
   }
   void score_skipping(std::span<const token_id> more, const std::vector<bool>& skip) {
     score(more);
+    last_skip = skip;
     // The more is skipped, the shallower the exit that stands for it.
     const auto count = static_cast<std::size_t>(std::ranges::count(skip, true));
     if (count > 0) skipped_ = exits_.size() - std::min(count, exits_.size());
@@ -114,7 +113,7 @@ class target {
   [[nodiscard]] const decant::testing::markov_model& head(std::size_t k) const { return heads_.at(k - 1); }
   [[nodiscard]] const tokens& held() const { return held_; }
 
-  std::size_t skipping_passes = 0;
+  std::vector<bool> last_skip;  // of the last pass that skipped
 
  private:
   void begin() {
@@ -144,7 +143,7 @@ inline token_id argmax(std::span<const float> row) {
 
 /// A request after a text, as a round makes it.
 inline decant::draft_request request_after(std::span<const token_id> text, std::size_t max_depth = 8,
-                                           std::size_t max_nodes = 64, decant::decision_hook* hook = nullptr) {
+                                           std::size_t max_nodes = 128, decant::decision_hook* hook = nullptr) {
   const auto round = decant::draw_stream(5).with_hook(hook).child(text.size());
   decant::draft_request request;
   request.context = decant::context_after(text, 1, round);
@@ -195,8 +194,8 @@ rounds greedy_rounds(M& model, D& drafter, tokens text, std::size_t count, std::
       rows.push_back(path.back() + 1);
       next = argmax(model.row(rows.back()));
     }
-    model.keep(rows);
     decant::detail::show_to(drafter, model, rows);
+    model.keep(rows);
     decant::round_outcome outcome;
     outcome.base = text.size() - path.size();
     text.push_back(next);

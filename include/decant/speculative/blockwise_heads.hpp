@@ -37,7 +37,7 @@ class blockwise_heads {
     out.set_mode(proposal::deterministic);
     std::int32_t node = no_parent;
     for (std::size_t ahead = 1; ahead <= std::min(request.max_depth, request.max_nodes); ++ahead) {
-      const auto row = rows_.row(request.context.tokens.size(), ahead);
+      const auto row = rows_.row(ahead);
       if (row.empty()) return;
       const detail::bound_row bound(workspace_.row, row);
       const token_id token = workspace_.row.argmax();

@@ -10,6 +10,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/speculative/chain_drafter.hpp>
 #include <decant/speculative/draft.hpp>
 #include <decant/speculative/exit_threshold.hpp>
@@ -63,10 +64,11 @@ class draft_and_verify {
 
   void propose(const draft_request& request, draft& out) {
     const detail::as_found restore(*target_);
-    chain_.run(
-        request, out, std::max(threshold_.value(), request.min_confidence), [&](std::span<const token_id> history) {
-          return std::span<const float>(target_->evaluate_skipping(detail::not_held(history, target_->size()), skip_));
-        });
+    chain_.run(request, out, std::max(threshold_.value(), request.min_confidence),
+               [&](std::span<const token_id> history) -> std::span<const float> {
+                 const auto waiting = detail::not_held(history, target_->size());
+                 return detail::without_padding(*target_, target_->evaluate_skipping(waiting, skip_));
+               });
   }
 
   void feedback(const round_outcome& outcome) { threshold_.update(outcome.accepted(), outcome.proposed); }

@@ -17,10 +17,9 @@ namespace decant {
 
 /// Rows of a drafter of features, for a dynamic tree. Needs a HiddenRowModel as target, whose hidden states it keeps.
 ///
-/// Where the tokens held end the target's feature is known, of the drafted tokens the drafter's own. Features of tokens
-/// that the target held before the drafter first saw it are not known: the drafter then sees the text from there on. No
-/// row unless exactly one token is pending. A text that differs from the last one costs the pairs after the common
-/// part.
+/// Where the tokens held end the target's feature is known, of the drafted tokens the drafter's own. The features shown
+/// since the last reset are those of the tokens before the one that waits for its pass; earlier tokens are not seen. A
+/// text that differs from the last one costs the pairs after the common part. No row before the target was observed.
 template <FeatureDrafter F>
 class feature_rows {
  public:
@@ -28,32 +27,24 @@ class feature_rows {
 
   template <HiddenRowModel M>
   void observe(M& model, std::span<const std::size_t> rows) {
-    const std::size_t first = model.size() - rows.size();  // the position of the first row
-    const std::size_t width = drafter_.feature_size();
-    if (first < begin_ || first > begin_ + features_.size() / width) {
-      reset();
-      begin_ = first;
-    }
-    fed_ = std::min(fed_, first - begin_);
-    features_.resize((first - begin_) * width);
     for (const std::size_t row : rows) {
       const auto hidden = std::span(model.hidden(row));
-      DECANT_ASSERT(hidden.size() == width, "the target's hidden states have another width");
+      DECANT_ASSERT(hidden.size() == drafter_.feature_size(), "the target's hidden states have another width");
       features_.insert(features_.end(), hidden.begin(), hidden.end());
     }
   }
 
   std::span<const float> start(std::span<const token_id> tokens) {
     const std::size_t width = drafter_.feature_size(), pairs = features_.size() / width;
-    if (pairs == 0 || tokens.size() != begin_ + pairs + 1) return {};
-    const auto wanted = tokens.subspan(begin_ + 1);  // each is paired with the feature before it
+    if (pairs == 0 || pairs >= tokens.size()) return {};
+    const auto wanted = tokens.last(pairs);  // each is paired with the feature before it
     const auto differ = std::ranges::mismatch(held_, wanted);
     // The last pair is always made anew: its row begins the tree.
-    const auto same = std::min(static_cast<std::size_t>(differ.in1 - held_.begin()), fed_);
+    const std::size_t same = tokens.size() - pairs == begin_ ? static_cast<std::size_t>(differ.in1 - held_.begin()) : 0;
     const std::size_t keep = std::min(same, pairs - 1);
     drafter_.truncate(keep);
+    begin_ = tokens.size() - pairs;
     held_.assign(wanted.begin(), wanted.end());
-    fed_ = pairs;
     return drafter_.extend(wanted.subspan(keep), std::span<const float>(features_).subspan(keep * width));
   }
 
@@ -63,17 +54,16 @@ class feature_rows {
   void reset() {
     features_.clear();
     held_.clear();
-    fed_ = 0;
-    begin_ = 0;
     drafter_.truncate(0);
   }
 
+  [[nodiscard]] const F& drafter() const noexcept { return drafter_; }
+
  private:
   F drafter_;
-  std::size_t begin_ = 0;        // the position of the first feature
-  std::vector<float> features_;  // of the tokens that the target holds
+  std::vector<float> features_;  // of the tokens before the one that waits
   std::vector<token_id> held_;   // tokens of the drafter's pairs
-  std::size_t fed_ = 0;          // how many of them were made from features that still stand
+  std::size_t begin_ = 0;        // where in the text they begin
 };
 
 /// EAGLE-2: the dynamic tree over a drafter of the target's features. `eagle drafter(network, {.width = 4})`; see

@@ -8,6 +8,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/speculative/chain_drafter.hpp>
 #include <decant/speculative/draft.hpp>
 
@@ -34,10 +35,10 @@ class layer_skip {
   void propose(const draft_request& request, draft& out) {
     std::size_t seen = target_->size();
     DECANT_ASSERT(seen < request.context.tokens.size(), "a draft begins where a token waits for its pass");
-    chain_.run(request, out, request.min_confidence, [&](std::span<const token_id> history) {
-      const auto row = std::span<const float>(target_->peek(history.subspan(seen), depth_));
+    chain_.run(request, out, request.min_confidence, [&](std::span<const token_id> history) -> std::span<const float> {
+      const auto more = history.subspan(seen);
       seen = history.size();
-      return row;
+      return detail::without_padding(*target_, target_->peek(more, depth_));
     });
   }
 

@@ -24,7 +24,7 @@ namespace decant {
 /// Effect: where the tokens held end, the target's own row has decided the next token; head d (ties by lower id) fills
 /// depth d of the tree, every node there with the pick that the shape gives it. A path ends where a head has fewer
 /// tokens, at a stop token, and above a depth whose head is less sure than min_confidence. Proposals are deterministic.
-/// No draft before it has observed the target, or when more tokens are pending than heads can see past.
+/// No draft before it has observed the target.
 /// Complexity: each head once a round, and a selection of the picks.
 /// With the greedy rule the output is the target's greedy one; with typical acceptance, which is the paper's choice for
 /// sampling, it is not the target's law.
@@ -65,10 +65,9 @@ class medusa {
 
   /// The picks of each depth; returns down to which there are any.
   std::size_t choose_picks(const draft_request& request) {
-    const std::size_t size = request.context.tokens.size();
     const std::size_t deepest = std::min(widths_.size(), request.max_depth);
     for (std::size_t d = 0; d < deepest; ++d) {
-      const auto row = rows_.row(size, d + 1);
+      const auto row = rows_.row(d + 1);
       if (row.empty()) return d;
       const detail::bound_row bound(workspace_.row, row);
       const auto picks = workspace_.row.descending(widths_[d]);

@@ -36,7 +36,7 @@ class multi_token_prediction {
   void propose(const draft_request& request, draft& out) {
     const std::size_t size = request.context.tokens.size();
     chain_.run(request, out, request.min_confidence,
-               [&](std::span<const token_id> history) { return rows_.row(size, history.size() - size + 1); });
+               [&](std::span<const token_id> history) { return rows_.row(history.size() - size + 1); });
   }
 
   void reset() noexcept { rows_.reset(); }

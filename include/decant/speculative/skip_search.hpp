@@ -18,6 +18,7 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/output.hpp>
 
 namespace decant {
 
@@ -145,7 +146,7 @@ template <SkippableModel M>
   candidates row;
   std::size_t same = 0;
   for (std::size_t i = 0; i < window; ++i) {
-    const detail::bound_row bound(row, std::span(std::as_const(copy).row(i)));
+    const detail::bound_row bound(row, detail::without_padding(copy, copy.row(i)));
     if (row.argmax() == tokens[begin + 1 + i]) ++same;
   }
   return static_cast<double>(same) / static_cast<double>(window);
