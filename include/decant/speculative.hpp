@@ -6,6 +6,7 @@
 #include <decant/speculative/draft.hpp>
 #include <decant/speculative/draft_length.hpp>
 #include <decant/speculative/draft_model.hpp>
+#include <decant/speculative/ensemble_verification.hpp>
 #include <decant/speculative/k_seq_verification.hpp>
 #include <decant/speculative/lenient_verification.hpp>
 #include <decant/speculative/lossless_verification.hpp>

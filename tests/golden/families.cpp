@@ -3,6 +3,7 @@
 
 #include "golden/later_stages.hpp"
 #include "golden/processors.hpp"
+#include "golden/speculation.hpp"
 #include "golden/stop_strings.hpp"
 #include "golden/validation.hpp"
 #include "golden/watermarks.hpp"
@@ -13,6 +14,9 @@ const std::vector<family>& families() {
   static const std::vector<family> all = [] {
     std::vector<family> list{validation_family(), processor_family(), pipeline_family(),
                              green_list_family(), synthid_family(),   stop_string_family()};
+    list.push_back(speculative_sampling_family());
+    list.push_back(speculative_marginal_family());
+    list.push_back(assisted_greedy_family());
     for (family& later : later_families()) list.push_back(std::move(later));
     return list;
   }();
