@@ -11,6 +11,7 @@
 #include <decant/speculative/draft_model.hpp>
 #include <decant/speculative/dynamic_tree.hpp>
 #include <decant/speculative/eagle.hpp>
+#include <decant/speculative/ensemble_verification.hpp>
 #include <decant/speculative/exit_threshold.hpp>
 #include <decant/speculative/following_model.hpp>
 #include <decant/speculative/head_rows.hpp>

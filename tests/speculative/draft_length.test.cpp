@@ -63,6 +63,22 @@ TEST_CASE("the heuristic adds two and takes one", "[speculative]") {
   CHECK(k.next({}) == 1);
 }
 
+TEST_CASE("the heuristic is that of transformers (assisted_greedy.json, schedule_cases)", "[speculative]") {
+  struct event {
+    std::size_t accepted, drafted, next;
+  };
+  draft_length k = draft_length::heuristic(5);
+  for (const event& e : {event{5, 5, 7}, event{3, 7, 6}, event{7, 7, 8}, event{0, 9, 7}, event{0, 8, 6}}) {
+    k.feedback(e.drafted, e.accepted);
+    CHECK(k.next({}) == e.next);
+  }
+  draft_length from_one = draft_length::heuristic(1);
+  for (const event& e : {event{0, 1, 1}, event{0, 1, 1}, event{1, 1, 3}, event{3, 3, 5}}) {
+    from_one.feedback(e.drafted, e.accepted);
+    CHECK(from_one.next({}) == e.next);
+  }
+}
+
 TEST_CASE("the optimal length follows the rate of the sequence", "[speculative]") {
   const draft_length k = draft_length::optimal(0.1);
   speculation_statistics seen;
