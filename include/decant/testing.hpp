@@ -6,5 +6,6 @@
 #include <decant/testing/counting_allocator.hpp>
 #include <decant/testing/eager_row.hpp>
 #include <decant/testing/enumerate.hpp>
+#include <decant/testing/hidden_state_model.hpp>
 #include <decant/testing/markov_model.hpp>
 #include <decant/testing/reference_law.hpp>
