@@ -22,7 +22,8 @@ const auto summary = [](std::span<const token_id> tokens) {
 };
 
 template <class F>
-constexpr bool is_model = decant::Model<stateless<F>> && decant::ScoringModel<stateless<F>>;
+constexpr bool is_model =
+    decant::Model<stateless<F>> && decant::ScoringModel<stateless<F>> && decant::BatchModel<stateless<F>>;
 static_assert(is_model<decltype(summary)>);
 
 std::vector<float> copy(std::span<const float> row) { return {row.begin(), row.end()}; }
@@ -56,6 +57,44 @@ TEST_CASE("scoring gives a row after each token, all valid together", "[generate
   model.score(ids{7});
   CHECK(copy(model.row(0)) == std::vector<float>{3, 10, 7});
   CHECK(copy(model.evaluate(ids{1})) == std::vector<float>{4, 11, 1});
+}
+
+TEST_CASE("many sequences advance in one pass", "[generate][stateless]") {
+  stateless model(summary);
+  const std::size_t a = model.start();
+  const ids two{3, 4}, one{5}, other{1};
+  model.evaluate(std::vector<decant::batch_item>{{a, two}});
+  CHECK(copy(model.row(0)) == std::vector<float>{2, 7, 4});
+  const std::size_t b = model.fork(a), c = model.start();
+  CHECK((a != b && b != c && a != c));
+  CHECK((model.size(a) == 2 && model.size(b) == 2 && model.size(c) == 0));
+  model.evaluate(std::vector<decant::batch_item>{{b, one}, {c, two}, {a, other}});
+  CHECK(copy(model.row(0)) == std::vector<float>{3, 12, 5});
+  CHECK(copy(model.row(1)) == std::vector<float>{2, 7, 4});
+  CHECK(copy(model.row(2)) == std::vector<float>{3, 8, 1});
+  CHECK(model.size() == 0);  // the text of Model is another
+  model.truncate(b, 1);
+  model.evaluate(std::vector<decant::batch_item>{{b, one}});
+  CHECK(copy(model.row(0)) == std::vector<float>{2, 8, 5});
+  CHECK_THROWS_AS(model.row(1), assertion_error);
+  model.drop(b);
+  CHECK(model.start() == b);  // a number given again names an empty sequence
+  CHECK(model.size(b) == 0);
+}
+
+TEST_CASE("misuse of sequences is caught", "[generate][stateless]") {
+  stateless model(summary);
+  const ids one{1};
+  using items = std::vector<decant::batch_item>;
+  CHECK_THROWS_AS(model.evaluate(items{{0, one}}), assertion_error);
+  const std::size_t a = model.start();
+  CHECK_THROWS_AS(model.evaluate(items{{a, ids{}}}), assertion_error);
+  CHECK_THROWS_AS(model.evaluate(items{{a, one}, {a, one}}), assertion_error);
+  CHECK_THROWS_AS(model.truncate(a, 5), assertion_error);
+  model.drop(a);
+  CHECK_THROWS_AS(model.drop(a), assertion_error);
+  CHECK_THROWS_AS(model.fork(a), assertion_error);
+  CHECK_THROWS_AS(model.size(a), assertion_error);
 }
 
 TEST_CASE("misuse of a model is caught", "[generate][stateless]") {
