@@ -8,4 +8,5 @@
 #include <decant/processors.hpp>
 #include <decant/reference.hpp>
 #include <decant/samplers.hpp>
+#include <decant/search.hpp>
 #include <decant/text.hpp>

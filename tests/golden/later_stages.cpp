@@ -5,10 +5,7 @@ namespace conformance {
 
 std::vector<family> later_families() {
   return {
-      {.name = "diverse beam search", .fields = {"num_beams", "num_beam_groups"}},
-      {.name = "beam search", .fields = {"num_beams"}},
       {.name = "contrastive search", .fields = {"context_hidden", "next_hidden"}},
-      {.name = "phrase constraints", .fields = {"phrases", "sequence"}},
       {.name = "speculative sampling", .fields = {"target_probs", "draft_probs"}},
       {.name = "speculative marginal", .fields = {"p", "q"}},
       {.name = "assisted greedy", .fields = {"target_argmax", "draft_tokens"}},
