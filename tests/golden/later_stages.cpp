@@ -5,9 +5,6 @@ namespace conformance {
 
 std::vector<family> later_families() {
   return {
-      {.name = "diverse beam search", .fields = {"num_beams", "num_beam_groups"}},
-      {.name = "beam search", .fields = {"num_beams"}},
-      {.name = "phrase constraints", .fields = {"phrases", "sequence"}},
       {.name = "speculative sampling", .fields = {"target_probs", "draft_probs"}},
       {.name = "speculative marginal", .fields = {"p", "q"}},
       {.name = "assisted greedy", .fields = {"target_argmax", "draft_tokens"}},

@@ -198,6 +198,13 @@ class candidates {
     if (read()) each([&](token_id id, float z) { f(id, relative(z)); });
   }
 
+  /// The logit of a token in double, less max(); -inf if it is gone. Reads the row. As visit_below_max, for one token.
+  [[nodiscard]] double below_max(token_id id) {
+    check(id);
+    const float z = stored(id);
+    return !read() || is_gone(z) ? static_cast<double>(gone) : relative(z);
+  }
+
   /// The natural logarithm of a token's probability, -inf if it is gone. Reads the row; one pass if its mass is not
   /// known.
   [[nodiscard]] double log_probability(token_id id) {
