@@ -8,6 +8,7 @@
 #include <decant/search/beam_search.hpp>
 #include <decant/search/beam_selection.hpp>
 #include <decant/search/beam_stream.hpp>
+#include <decant/search/best_first_search.hpp>
 #include <decant/search/contrastive_search.hpp>
 #include <decant/search/coverage.hpp>
 #include <decant/search/diversity.hpp>
