@@ -63,6 +63,7 @@ class beam {
     lanes_[root].constraint = options_.constraint;
     if (needs_context_) lanes_[root].tokens = prompt_;
     groups_.assign(options_.diversity.groups, group(group_width(), {root_link, root, 0, 0}));
+    links_.reserve(std::min(2 * room_ * std::min(options_.width, most_reserved), most_reserved));
     end_all_if(room_ == 0, search_end::length);
   }
 
@@ -169,6 +170,9 @@ class beam {
     std::size_t finished_count = 0;
     search_end end = search_end::none;
   };
+
+  /// Storage for so many is taken in advance, so that steps do not allocate; more is taken when it is needed.
+  static constexpr std::size_t most_reserved = 1 << 16;
 
   /// The score of a hypothesis that ends.
   struct final_score {
@@ -465,7 +469,10 @@ class beam {
         live.lane = parents_[i++];
         beam_lane& lane = lanes_[live.lane];
         lane.last = links_.token(live.link);
-        if (needs_context_) lane.tokens.push_back(lane.last);
+        if (needs_context_) {
+          lane.tokens.reserve(prompt_.size() + std::min(room_, most_reserved));
+          lane.tokens.push_back(lane.last);
+        }
         if (lane.constraint) lane.constraint.accept(lane.last);
       }
       g.live.swap(g.next);

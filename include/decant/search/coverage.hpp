@@ -19,7 +19,7 @@ namespace decant {
 struct alignment_step {
   std::size_t sequence = 0;  ///< the model's number of it
   std::size_t item = 0;      ///< its place in the pass that has just run
-  step_context context;      ///< its tokens
+  step_context context{};    ///< its tokens
 };
 
 /// How much of a source each output has paid attention to, as a part of its score.

@@ -19,9 +19,9 @@ namespace decant {
 
 /// What a dissimilarity may look at: a hypothesis about to be extended, and what the groups before its own did.
 struct diversity_step {
-  std::size_t group = 0;             ///< from 1: the first group is never compared
-  std::span<const token_id> chosen;  ///< the tokens with which the groups before go on from this step
-  step_context context;              ///< the hypothesis
+  std::size_t group = 0;               ///< from 1: the first group is never compared
+  std::span<const token_id> chosen{};  ///< the tokens with which the groups before go on from this step
+  step_context context{};              ///< the hypothesis
 };
 
 /// A token, and what is added to its rank; negative for one that is too like the others.
