@@ -11,6 +11,7 @@
 #include <decant/search/best_first_search.hpp>
 #include <decant/search/contrastive_search.hpp>
 #include <decant/search/coverage.hpp>
+#include <decant/search/cross_attention.hpp>
 #include <decant/search/diversity.hpp>
 #include <decant/search/finished_pool.hpp>
 #include <decant/search/hypothesis_links.hpp>
