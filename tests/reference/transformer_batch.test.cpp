@@ -188,6 +188,16 @@ TEST_CASE("transformer_batch: a copy is a model of its own", "[reference][transf
   CHECK(copy(model.row(0)) == alone(weights, longer, 1).row);
 }
 
+TEST_CASE("transformer_batch: shares the weights of a transformer", "[reference][transformer_batch]") {
+  const checkpoint weights = random_checkpoint(tiny_config(true), 75);
+  transformer one(weights);
+  CHECK(one.as_checkpoint().weights == weights.weights);
+  transformer_batch model(one.as_checkpoint());
+  const ids text = random_tokens(weights, 6, 76);
+  evaluate(model, model.start(), text);
+  CHECK(copy(model.row(0)) == copy(one.evaluate(text)));
+}
+
 TEST_CASE("transformer_batch: an empty pass has no rows", "[reference][transformer_batch]") {
   transformer_batch model(random_checkpoint(tiny_config(true), 70));
   model.evaluate({});

@@ -216,10 +216,19 @@ class best_first_run {
   /// Whether a complete hypothesis is among the best `width` of its length.
   bool has_place(const waiting& w) { return ++taken_[w.length] <= options_.width; }
 
-  [[nodiscard]] waiting as_output(waiting w) const {
+  [[nodiscard]] waiting as_output(waiting w) {
     w.bound = options_.length_penalty(w.log_prob, w.length);
     w.output = true;
+    known_.insert(std::upper_bound(known_.begin(), known_.end(), w.bound, std::greater<>()), w.bound);
+    if (known_.size() > options_.n_best) known_.pop_back();
     return w;
+  }
+
+  /// Whether as many outputs as are wanted are known to be better. Such a continuation need not wait.
+  [[nodiscard]] bool beaten(const waiting& w) {
+    if (known_.size() < options_.n_best || !(w.bound < known_.back())) return false;
+    if (!best_beaten_ || w.bound > *best_beaten_) best_beaten_ = w.bound;
+    return true;
   }
 
   void keep(const waiting& output) {
@@ -285,13 +294,13 @@ class best_first_run {
                     .length = parent.length + 1,
                     .token = token};
       if (options_.width == 0 && complete(child)) {
-        queue_.push_back(as_output(child));
-        return;
+        child = as_output(child);
+      } else {
+        const double most = child.log_prob + still_possible(child);
+        if (!math::is_finite(most)) return;
+        child.bound = options_.length_penalty.best(most, child.length, longest_);
       }
-      const double most = child.log_prob + still_possible(child);
-      if (!math::is_finite(most)) return;
-      child.bound = options_.length_penalty.best(most, child.length, longest_);
-      queue_.push_back(child);
+      if (!beaten(child)) queue_.push_back(child);
     };
     if (options_.width == 0 || options_.heuristic) {
       row_.visit_below_max(add);
@@ -320,7 +329,11 @@ class best_first_run {
         queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
-    if (options_.width == 0 && !queue_.empty()) result_.bound = queue_.back().bound;
+    if (options_.width == 0) {
+      result_.bound = best_beaten_;
+      if (!queue_.empty() && (!best_beaten_ || queue_.back().bound > *best_beaten_))
+        result_.bound = queue_.back().bound;
+    }
     const bool nothing = result_.hypotheses.empty() && result_.end == best_first_end::exhausted && longest_ > 0;
     if (nothing && result_.status == row_status::ok) result_.status = row_status::empty;
   }
@@ -337,6 +350,9 @@ class best_first_run {
   std::vector<extended> extended_hypotheses_;
   std::vector<waiting> queue_;                 // a heap
   std::vector<std::size_t> taken_, extended_;  // of each length: hypotheses that had their turn, and were extended
+
+  std::vector<double> known_;          // the scores of the best n_best outputs, the best first
+  std::optional<double> best_beaten_;  // the greatest bound of what does not wait because of them
 
   // Workspace.
   std::vector<token_id> text_;  // the prompt, and after it the output of the hypothesis that is looked at

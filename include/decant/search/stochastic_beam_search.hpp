@@ -256,8 +256,9 @@ class stochastic_beam_run {
       finished_.push_back(b);
     }
     live_.clear();
-    std::stable_sort(finished_.begin(), finished_.end(),
-                     [](const beam& a, const beam& b) { return a.perturbed > b.perturbed; });
+    std::sort(finished_.begin(), finished_.end(), [](const beam& a, const beam& b) {
+      return a.perturbed > b.perturbed || (a.perturbed == b.perturbed && a.link < b.link);
+    });
   }
 
   stochastic_beam_result finish() {
