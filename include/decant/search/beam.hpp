@@ -39,7 +39,8 @@ namespace decant {
 ///
 /// A row costs a pass, a sum of exponentials and a selection; O(steps * width) links are kept, and in steady state
 /// nothing else allocates. Errors: parameter_error for options that break a rule (beam_options::validate). Misuse: an
-/// empty prompt, a sampler without a law, processors that keep state.
+/// empty prompt, a sampler without a law, processors or a sampler that keep
+/// state.
 /// References: Graves, "Sequence transduction with recurrent neural networks", 2012, arXiv 1211.3711; Kasai et al.,
 /// "A call for clarity in beam search: how it works and when it stops", 2022, arXiv 2204.05424 (patience); see also
 /// length_penalty, coverage_options, diversity_options, required_phrases.
@@ -53,6 +54,8 @@ class beam {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
     DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     DECANT_ASSERT(!options_.sampling || options_.sampling->sampler.has_law(), "a search samples from a law");
+    DECANT_ASSERT(!options_.sampling || !options_.sampling->sampler.keeps_state(),
+                  "the sampler of a search may keep no state");
     room_ = options_.max_new_tokens;
     if (options_.context_length > 0) {
       room_ = std::min(room_, options_.context_length - std::min(options_.context_length, prompt.size()));
