@@ -132,6 +132,15 @@ class candidates {
     return math::log(sum);
   }
 
+  /// log_sum() within 4e-6, at a tenth of the price on a long row: summed up in the weights of the law rather than in
+  /// double. The same bits on every instruction set, and whatever was asked before. Reads the row; one pass.
+  [[nodiscard]] double quick_log_sum() {
+    if (!read()) return static_cast<double>(gone);
+    const math::weight_map weight(max_, scale_);
+    if (compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return log_sum();
+    return effective(max_) + math::log(weight_mass(weight));
+  }
+
   /// The entropy in nats of the distribution as it stands; remembered. One pass in double.
   [[nodiscard]] double entropy() {
     if (!read()) return 0;
@@ -672,11 +681,16 @@ class candidates {
   mass_bounds quick_mass() {
     const math::weight_map weight(max_, scale_);
     if (mass_known_ || compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return exact_mass();
+    return bounds_of(weight_mass(weight), quick_error);
+  }
+
+  /// The sum of the weights of a dense row that are floats, but for roundings.
+  double weight_mass(const math::weight_map& weight) {
     double mass = 0;
     each_run([&](const float* values, std::size_t size) {
-      mass += math::kernels().quick_mass(values, size, weight.parameters());
+      mass = math::rounded(mass + math::kernels().quick_mass(values, size, weight.parameters()));
     });
-    return bounds_of(mass, quick_error);
+    return mass;
   }
 
   mass_bounds exact_mass() {

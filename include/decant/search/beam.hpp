@@ -219,7 +219,7 @@ class beam {
     if (!good_row()) return;
     // Counted from the largest, so that a row far from 0 loses nothing in its log-probabilities.
     row_.affine(1, -row_.max());
-    double normaliser = row_.log_sum();
+    double normaliser = log_sum();
     if (!options_.processors.off()) {
       row_.affine(1, -normaliser);
       normaliser = 0;
@@ -227,7 +227,7 @@ class beam {
     }
     allow(lanes_[parent.lane].constraint);
     if (!good_row()) return;
-    if (options_.renormalise) normaliser = row_.log_sum();
+    if (options_.renormalise) normaliser = log_sum();
     const auto found = [&](token_id token, double change) {
       const double log_prob = row_.max() + row_.below_max(token) - normaliser;
       const double in_rank = options_.diversity.counts == penalty::in_score ? parent.diversity + change : change;
@@ -240,6 +240,8 @@ class beam {
       take_best(g, parent, context, found);
     }
   }
+
+  [[nodiscard]] double log_sum() { return options_.exact_sums ? row_.log_sum() : row_.quick_log_sum(); }
 
   void check_ends() const {
     DECANT_ASSERT(std::ranges::all_of(
