@@ -6,5 +6,8 @@
 #include <decant/reference/dense_attention.hpp>
 #include <decant/reference/eigen_rows.hpp>
 #include <decant/reference/kv_cache.hpp>
+#include <decant/reference/kv_pages.hpp>
 #include <decant/reference/tokenizer.hpp>
 #include <decant/reference/transformer.hpp>
+#include <decant/reference/transformer_batch.hpp>
+#include <decant/reference/transformer_pass.hpp>

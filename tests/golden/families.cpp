@@ -2,6 +2,7 @@
 #include "golden/family.hpp"
 
 #include "golden/beams.hpp"
+#include "golden/contrastive.hpp"
 #include "golden/later_stages.hpp"
 #include "golden/processors.hpp"
 #include "golden/stop_strings.hpp"
@@ -15,6 +16,7 @@ const std::vector<family>& families() {
     std::vector<family> list{validation_family(), processor_family(), pipeline_family(),
                              green_list_family(), synthid_family(),   stop_string_family()};
     for (const family& beams : {diverse_beam_family(), beam_family(), phrase_family()}) list.push_back(beams);
+    list.push_back(contrastive_family());
     for (family& later : later_families()) list.push_back(std::move(later));
     return list;
   }();

@@ -5,7 +5,6 @@ namespace conformance {
 
 std::vector<family> later_families() {
   return {
-      {.name = "contrastive search", .fields = {"context_hidden", "next_hidden"}},
       {.name = "speculative sampling", .fields = {"target_probs", "draft_probs"}},
       {.name = "speculative marginal", .fields = {"p", "q"}},
       {.name = "assisted greedy", .fields = {"target_argmax", "draft_tokens"}},

@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 
 # What a stage that supports one of these takes out of the list, and puts a line into families.cpp.
 set(later
-  assisted_greedy classifier_free_guidance contrastive_search diversity_penalty dola prompt_lookup
+  assisted_greedy classifier_free_guidance diversity_penalty dola prompt_lookup
   speculative_marginal speculative_sampling)
 
 if(NOT IS_DIRECTORY ${GOLDENS})

@@ -109,6 +109,15 @@ concept BatchModel =
 template <class M>
 concept HiddenStateModel = BatchModel<M> && requires(M& model, std::size_t i) { std::span(model.hidden(i, i)); };
 
+/// A BatchModel that reads a source once and then attends to it: an encoder-decoder. `encode` reads one, for all
+/// sequences started from then on and their forks; earlier ones keep theirs. cross_attention(i) has a weight for each
+/// of its positions: where the last token of item i of the last pass looked, to say what follows it.
+template <class M>
+concept EncoderDecoderModel = BatchModel<M> && requires(M& model, std::span<const token_id> source, std::size_t i) {
+  model.encode(source);
+  std::span<const float>(model.cross_attention(i));
+};
+
 /// Says which tokens may come next, and follows those that do. `fill` sets, in a mask of zeros with bit id % 64 of word
 /// id / 64, the bits of the tokens that may come next; `accept` moves on by a token that may; `rollback(n)` undoes the
 /// last n accepts; `finished` says whether the text may end here. A copy is a fork: it goes its own way from then on.

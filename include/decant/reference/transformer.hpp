@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -19,6 +17,7 @@
 #include <decant/reference/dense_attention.hpp>
 #include <decant/reference/eigen_rows.hpp>
 #include <decant/reference/kv_cache.hpp>
+#include <decant/reference/transformer_pass.hpp>
 
 namespace decant {
 
@@ -50,14 +49,7 @@ struct forward_options {
 class transformer {
  public:
   /// From a checkpoint, read or made. Misuse: weights whose shapes are not those of the sizes.
-  explicit transformer(checkpoint model)
-      : config_(model.config), weights_(std::move(model.weights)), cache_(checked(config_, weights_.get())) {
-    const Eigen::Index pairs = config_.head_size() / 2;
-    frequencies_ = Eigen::ArrayXd(pairs);
-    for (Eigen::Index i = 0; i < pairs; ++i) {
-      frequencies_(i) = std::pow(rope_theta, -static_cast<double>(i) / static_cast<double>(pairs));
-    }
-  }
+  explicit transformer(checkpoint model) : pass_(std::move(model)), cache_(pass_.config()) {}
 
   /// From a file in the llama2.c format. Errors: those of read_checkpoint.
   static result<transformer> load(const std::filesystem::path& path, const checkpoint_options& options = {}) {
@@ -94,15 +86,15 @@ class transformer {
   /// Tokens held.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t vocabulary_size() const noexcept {
-    return static_cast<std::size_t>(config_.vocabulary_size);
+    return static_cast<std::size_t>(config().vocabulary_size);
   }
   /// The most tokens that can be held.
   [[nodiscard]] std::size_t sequence_length() const noexcept {
-    return static_cast<std::size_t>(config_.sequence_length);
+    return static_cast<std::size_t>(config().sequence_length);
   }
-  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config_.n_layers); }
-  [[nodiscard]] const model_config& config() const noexcept { return config_; }
-  [[nodiscard]] const model_weights& weights() const noexcept { return *weights_; }
+  [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config().n_layers); }
+  [[nodiscard]] const model_config& config() const noexcept { return pass_.config(); }
+  [[nodiscard]] const model_weights& weights() const noexcept { return pass_.weights(); }
 
   /// Forgets all tokens after the first `length`. Rows and hidden states of the last call stay valid.
   void truncate(std::size_t length) {
@@ -114,7 +106,8 @@ class transformer {
   /// Makes room, so that a sequence of `positions` tokens, evaluated one by one, allocates nothing.
   void reserve(std::size_t positions) {
     cache_.reserve(positions);
-    reserve_workspace(1);
+    pass_.reserve(1);
+    reserve_results(1);
     reserve_logits(1);
     reserve_scratch(index(positions));
   }
@@ -142,9 +135,9 @@ class transformer {
 
   /// The final norm of a residual state: [dim] to [dim].
   void normalise(std::span<const float> state, std::span<float> hidden) const {
-    DECANT_ASSERT(index(state.size()) == config_.dim && index(hidden.size()) == config_.dim, "states have dim numbers");
-    matrix_map out(hidden.data(), 1, config_.dim);
-    rms_norm(const_matrix_map(state.data(), 1, config_.dim), weights_->final_norm, out);
+    DECANT_ASSERT(index(state.size()) == config().dim && index(hidden.size()) == config().dim,
+                  "states have dim numbers");
+    pass_.normalise(one_row(state), one_row(hidden));
   }
   [[nodiscard]] std::vector<float> normalise(std::span<const float> state) const {
     std::vector<float> hidden(state.size());
@@ -155,11 +148,9 @@ class transformer {
   /// The logits of a normalised hidden state: [dim] to [vocabulary_size]. With normalise(), the logit lens:
   /// classify(normalise(layer_state(depth, i))).
   void classify(std::span<const float> hidden, std::span<float> logits) const {
-    DECANT_ASSERT(index(hidden.size()) == config_.dim, "a hidden state has dim numbers");
-    DECANT_ASSERT(index(logits.size()) == config_.vocabulary_size, "a row has vocabulary_size numbers");
-    matrix_map out(logits.data(), 1, config_.vocabulary_size);
-    out.setZero();
-    add_product(const_matrix_map(hidden.data(), 1, config_.dim), weights_->head(), out);
+    DECANT_ASSERT(index(hidden.size()) == config().dim, "a hidden state has dim numbers");
+    DECANT_ASSERT(index(logits.size()) == config().vocabulary_size, "a row has vocabulary_size numbers");
+    pass_.classify(one_row(hidden), one_row(logits));
   }
   [[nodiscard]] std::vector<float> classify(std::span<const float> hidden) const {
     std::vector<float> logits(vocabulary_size());
@@ -173,54 +164,27 @@ class transformer {
   [[nodiscard]] kv_cache& kv() noexcept { return cache_; }
 
  private:
-  using matrix_map = Eigen::Map<row_matrix>;
-  using const_matrix_map = Eigen::Map<const row_matrix>;
-  using const_matrix_ref = Eigen::Ref<const row_matrix>;
-  using matrix_ref = Eigen::Ref<row_matrix>;
-
-  static constexpr double rope_theta = 10000;
-  static constexpr float norm_epsilon = 1e-5F;
-
   static Eigen::Index index(std::size_t number) noexcept { return static_cast<Eigen::Index>(number); }
 
-  static model_config checked(model_config config, const model_weights* weights) {
-    DECANT_ASSERT(!config_fault(config), "the sizes of the model break a rule");
-    DECANT_ASSERT(weights != nullptr && fits(config, *weights), "the weights do not have the shapes of the sizes");
-    return config;
-  }
-
-  static bool fits(const model_config& config, const model_weights& weights) {
-    const auto shaped = [](const auto& tensor, Eigen::Index rows, Eigen::Index columns) {
-      return tensor.rows() == rows && tensor.cols() == columns;
-    };
-    const auto layer_fits = [&](const layer_weights& layer) {
-      return shaped(layer.attention_norm, config.dim, 1) && shaped(layer.query, config.dim, config.dim) &&
-             shaped(layer.key, config.kv_dim(), config.dim) && shaped(layer.value, config.kv_dim(), config.dim) &&
-             shaped(layer.output, config.dim, config.dim) && shaped(layer.feed_forward_norm, config.dim, 1) &&
-             shaped(layer.gate, config.hidden_dim, config.dim) && shaped(layer.down, config.dim, config.hidden_dim) &&
-             shaped(layer.up, config.hidden_dim, config.dim);
-    };
-    return shaped(weights.embedding, config.vocabulary_size, config.dim) &&
-           index(weights.layers.size()) == config.n_layers &&
-           std::all_of(weights.layers.begin(), weights.layers.end(), layer_fits) &&
-           shaped(weights.final_norm, config.dim, 1) && (weights.classifier.size() == 0) == config.shared_classifier &&
-           shaped(weights.head(), config.vocabulary_size, config.dim);
+  static Eigen::Map<row_matrix> one_row(std::span<float> numbers) { return {numbers.data(), 1, index(numbers.size())}; }
+  static Eigen::Map<const row_matrix> one_row(std::span<const float> numbers) {
+    return {numbers.data(), 1, index(numbers.size())};
   }
 
   void forward(std::span<const token_id> tokens, const forward_options& options) {
     check_call(tokens, options);
     cache_.truncate(size_);  // an attention hook that threw has left rows of a token that does not count
-    begin_pass(index(tokens.size()), options);
-    embed(tokens);
+    begin_pass(tokens, options);
     record(0, options);
     const std::size_t depth = options.layers.value_or(n_layers());
     for (std::size_t layer = 0; layer < depth; ++layer) {
       if (!skips(options, 2 * layer)) attention(layer, options);
-      if (!skips(options, 2 * layer + 1)) feed_forward(weights_->layers[layer]);
+      if (!skips(options, 2 * layer + 1)) pass_.feed_forward(layer);
       record(layer + 1, options);
     }
-    rms_norm(state_.topRows(count_), weights_->final_norm, hidden_.topRows(count_));
-    appended_ = count_;
+    const Eigen::Index count = index(tokens.size());
+    pass_.final_norm(hidden_.topRows(count));
+    appended_ = count;
     size_ += tokens.size();
   }
 
@@ -230,7 +194,7 @@ class transformer {
     DECANT_ASSERT(options.skip.empty() || options.skip.size() == 2 * n_layers(), "skip must have two flags a layer");
     DECANT_ASSERT(!options.layers || *options.layers <= n_layers(), "cannot leave after more layers than there are");
     for (const token_id token : tokens) {
-      DECANT_ASSERT(token >= 0 && token < config_.vocabulary_size, "token id outside the vocabulary");
+      DECANT_ASSERT(token >= 0 && token < config().vocabulary_size, "token id outside the vocabulary");
     }
   }
 
@@ -238,144 +202,57 @@ class transformer {
     return !options.skip.empty() && options.skip[sub_layer];
   }
 
-  void begin_pass(Eigen::Index count, const forward_options& options) {
-    reserve_workspace(count);
-    reserve_scratch(index(size_) + count);
-    count_ = count;
+  void begin_pass(std::span<const token_id> tokens, const forward_options& options) {
+    pass_.begin(index(tokens.size()));
+    reserve_results(index(tokens.size()));
+    reserve_scratch(index(size_ + tokens.size()));
     appended_ = 0;
     scored_ = 0;
     recorded_ = 0;
     if (options.record_layers) layer_states_.resize(n_layers() + 1);
-    for (Eigen::Index i = 0; i < count; ++i) {
-      const auto angles = (frequencies_ * static_cast<double>(index(size_) + i)).transpose();
-      cosines_.row(i) = angles.cos().cast<float>();
-      sines_.row(i) = angles.sin().cast<float>();
-    }
-  }
-
-  void embed(std::span<const token_id> tokens) {
-    for (Eigen::Index i = 0; i < count_; ++i) {
-      state_.row(i) = weights_->embedding.row(tokens[static_cast<std::size_t>(i)]);
-    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) pass_.embed(index(i), tokens[i], size_ + i);
   }
 
   void attention(std::size_t layer, const forward_options& options) {
-    const layer_weights& weights = weights_->layers[layer];
-    auto normed = normed_.topRows(count_);
-    auto queries = queries_.topRows(count_);
-    auto attended = attended_.topRows(count_);
-    rms_norm(state_.topRows(count_), weights.attention_norm, normed);
-
-    kv_layer& cache = cache_.layer(layer);
-    cache.append(size_, count_);  // rows of zeros, to which the products are added
-    auto keys = cache.keys();
-    auto values = cache.values();
-    queries.setZero();
-    add_product(normed, weights.query, queries);
-    add_product(normed, weights.key, keys.bottomRows(count_));
-    add_product(normed, weights.value, values.bottomRows(count_));
-    rotate(queries);
-    rotate(keys.bottomRows(count_));
-
-    if (options.attention != nullptr) {
-      options.attention->attend(layer, queries, cache, attended);
-    } else {
-      dense_attention(queries, cache, attended, scratch_);
-    }
-    add_product(attended, weights.output, state_.topRows(count_));
-  }
-
-  void feed_forward(const layer_weights& weights) {
-    auto normed = normed_.topRows(count_);
-    auto gate = gate_.topRows(count_);
-    auto up = up_.topRows(count_);
-    rms_norm(state_.topRows(count_), weights.feed_forward_norm, normed);
-    gate.setZero();
-    up.setZero();
-    add_product(normed, weights.gate, gate);
-    add_product(normed, weights.up, up);
-    for (Eigen::Index i = 0; i < count_; ++i) {
-      gated_ = (gate.row(i).array() * up.row(i).array() / (1 + (-gate.row(i).array()).exp())).matrix();
-      gate.row(i) = gated_;
-    }
-    add_product(gate, weights.down, state_.topRows(count_));
+    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, auto out) {
+      kv_layer& cache = cache_.layer(layer);
+      cache.append(size_, keys.rows());
+      cache.keys().bottomRows(keys.rows()) = keys;
+      cache.values().bottomRows(keys.rows()) = values;
+      if (options.attention != nullptr) {
+        options.attention->attend(layer, queries, cache, out);
+      } else {
+        dense_attention(queries, cache, out, scratch_);
+      }
+    });
   }
 
   void record(std::size_t depth, const forward_options& options) {
     if (!options.record_layers) return;
-    layer_states_[depth] = state_.topRows(count_);
+    layer_states_[depth] = pass_.state();
     recorded_ = depth + 1;
   }
 
-  void logits_of(const const_matrix_ref& hidden) {
+  void logits_of(const detail::const_matrix_ref& hidden) {
     reserve_logits(hidden.rows());
-    auto logits = logits_.topRows(hidden.rows());
-    logits.setZero();
-    add_product(hidden, weights_->head(), logits);
+    pass_.classify(hidden, logits_.topRows(hidden.rows()));
   }
 
-  /// out += x weight^T, for x [n x inputs], weight [outputs x inputs]. Every row goes through the same matrix-vector
-  /// products, in blocks of the weight that stay in the cache from row to row. Eigen's matrix-matrix product would
-  /// round a row differently in company than alone (2e-5 in logits near 20), and is no faster for a few rows.
-  static void add_product(const const_matrix_ref& x, const row_matrix& weight, matrix_ref out) {
-    constexpr Eigen::Index cached = 4096;  // numbers of a block: 16 KB
-    constexpr Eigen::Index unroll = 8;     // rows that Eigen's kernel takes together
-    const Eigen::Index height = std::max(unroll, cached / weight.cols() / unroll * unroll);
-    for (Eigen::Index first = 0; first < weight.rows(); first += height) {
-      const Eigen::Index rows = std::min(height, weight.rows() - first);
-      for (Eigen::Index i = 0; i < x.rows(); ++i) {
-        out.row(i).segment(first, rows).transpose().noalias() += weight.middleRows(first, rows) * x.row(i).transpose();
-      }
-    }
-  }
-
-  static void rms_norm(const const_matrix_ref& x, const Eigen::VectorXf& weight, matrix_ref out) {
-    for (Eigen::Index i = 0; i < x.rows(); ++i) {
-      const float mean_square = x.row(i).squaredNorm() / static_cast<float>(x.cols());
-      const float scale = 1 / std::sqrt(mean_square + norm_epsilon);
-      out.row(i) = scale * x.row(i).cwiseProduct(weight.transpose());
-    }
-  }
-
-  /// Turns the pairs (2j, 2j + 1) of every head by the angle of the row's position and of the pair's frequency.
-  void rotate(matrix_ref heads) const {
-    const Eigen::Index head_size = config_.head_size();
-    for (Eigen::Index i = 0; i < heads.rows(); ++i) {
-      for (Eigen::Index column = 0; column < heads.cols(); column += 2) {
-        const Eigen::Index pair = column % head_size / 2;
-        const float cosine = cosines_(i, pair);
-        const float sine = sines_(i, pair);
-        const float x = heads(i, column);
-        const float y = heads(i, column + 1);
-        heads(i, column) = x * cosine - y * sine;
-        heads(i, column + 1) = x * sine + y * cosine;
-      }
-    }
-  }
-
-  void reserve_workspace(Eigen::Index count) {
-    if (state_.rows() >= count) return;
-    for (row_matrix* buffer : {&state_, &normed_, &queries_, &attended_, &hidden_}) {
-      buffer->resize(count, config_.dim);
-    }
-    for (row_matrix* buffer : {&gate_, &up_}) buffer->resize(count, config_.hidden_dim);
-    gated_.resize(config_.hidden_dim);
-    for (row_matrix* buffer : {&cosines_, &sines_}) buffer->resize(count, config_.head_size() / 2);
+  void reserve_results(Eigen::Index count) {
+    if (hidden_.rows() < count) hidden_.resize(count, config().dim);
   }
 
   void reserve_logits(Eigen::Index rows) {
-    if (logits_.rows() < rows) logits_.conservativeResize(rows, config_.vocabulary_size);
+    if (logits_.rows() < rows) logits_.conservativeResize(rows, config().vocabulary_size);
   }
 
   void reserve_scratch(Eigen::Index positions) {
-    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config_.sequence_length));
+    if (scratch_.size() < positions) scratch_.resize(std::min(2 * positions, config().sequence_length));
   }
 
-  model_config config_;
-  std::shared_ptr<const model_weights> weights_;
+  transformer_pass pass_;
   kv_cache cache_;
   forward_options options_;
-  Eigen::ArrayXd frequencies_;  // radians a position, one a pair
   std::size_t size_ = 0;
 
   // Results of the last call. The matrices only grow: their first rows are in use.
@@ -385,14 +262,7 @@ class transformer {
   row_matrix hidden_;
   row_matrix logits_;
   std::vector<row_matrix> layer_states_;
-
-  // Workspace, likewise.
-  Eigen::Index count_ = 0;  // tokens of the pass that is going on
-  row_matrix state_, normed_, queries_, attended_;
-  row_matrix gate_, up_;
-  Eigen::RowVectorXf gated_;  // one row, always aligned alike: packets and single numbers round exp differently
-  row_matrix cosines_, sines_;
-  Eigen::VectorXf scratch_;
+  Eigen::VectorXf scratch_;  // workspace, likewise
 };
 
 }  // namespace decant
