@@ -61,7 +61,7 @@ std::vector<penalty_case> penalties() {
 void check_same(const beam_result& found, const std::vector<naive_hypothesis>& expected) {
   REQUIRE(found.hypotheses.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    CHECK(found.hypotheses[i].tokens == expected[i].tokens);
+    if (!is_tied(expected, i)) CHECK(found.hypotheses[i].tokens == expected[i].tokens);
     CHECK(found.hypotheses[i].log_prob == Approx(expected[i].log_prob).margin(1e-9));
     CHECK(found.hypotheses[i].score == Approx(expected[i].score).margin(1e-9));
   }

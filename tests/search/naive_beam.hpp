@@ -25,6 +25,13 @@ struct naive_hypothesis {
   double score = 0;
 };
 
+/// Whether the one at a place has the score of a neighbour but for rounding. A table's rows come again and again, so
+/// that two texts may have the same probability, and the order in which it was summed up decides between them.
+inline bool is_tied(const std::vector<naive_hypothesis>& all, std::size_t place) {
+  const auto close = [&](std::size_t other) { return std::abs(all[other].score - all[place].score) < 1e-9; };
+  return (place > 0 && close(place - 1)) || (place + 1 < all.size() && close(place + 1));
+}
+
 using score_function = std::function<double(double log_prob, std::size_t length)>;
 
 struct naive_search {

@@ -129,32 +129,26 @@ class dense_row {
   /// Calls f(id, z) for every token with z >= threshold, in ascending id. The row must have been measured, and be good.
   template <class F>
   void each_at_least(float threshold, F f) const {
-    float buffer[64];
     const float raw = raw_threshold(threshold);
-    for (std::size_t first = 0; first < blocks(); first += 64) {
-      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, threshold); hit != 0; hit &= hit - 1) {
-        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
-        if (b >= blocks()) break;
-        const block at = block_at(b, buffer);
-        for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
-          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
-          f(static_cast<token_id>(b * 64 + i), math::flush_denormal(at.values[i]));
-        }
+    each_block_at_least(threshold, [&](std::size_t b, const block& at) {
+      for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+        f(static_cast<token_id>(b * 64 + i), math::flush_denormal(at.values[i]));
       }
-    }
+    });
   }
 
   /// How many tokens have z >= threshold. Measured, and good.
   [[nodiscard]] std::size_t count_at_least(float threshold) const {
+    const auto& kernels = math::kernels();
     const float raw = raw_threshold(threshold);
-    if (is_plain()) return math::kernels().count_at_least(row_.f32, size_, raw);
-    std::size_t count = 0;
-    float buffer[64];
-    for (std::size_t b = 0; b < blocks(); ++b) {
-      if (!(peaks_[b] >= threshold)) continue;
-      const block at = block_at(b, buffer);
-      count += static_cast<std::size_t>(std::popcount(at.keep & math::kernels().at_least(at.values, raw)));
+    if (is_plain() && 4 * kernels.count_at_least(peaks_.data(), peaks_.size(), threshold) > blocks()) {
+      return kernels.count_at_least(row_.f32, size_, raw);
     }
+    std::size_t count = 0;
+    each_block_at_least(threshold, [&](std::size_t, const block& at) {
+      count += static_cast<std::size_t>(std::popcount(at.keep & kernels.at_least(at.values, raw)));
+    });
     return count;
   }
 
@@ -344,6 +338,18 @@ class dense_row {
       }
     }
     return patches_.data() + std::size_t{patch_of_[b]} * 64;
+  }
+
+  /// Calls f(number, block) for the blocks of a measured row whose peak reaches a threshold.
+  template <class F>
+  void each_block_at_least(float threshold, F f) const {
+    float buffer[64];
+    for (std::size_t first = 0; first < blocks(); first += 64) {
+      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, threshold); hit != 0; hit &= hit - 1) {
+        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
+        f(b, block_at(b, buffer));
+      }
+    }
   }
 
   /// Whether a block can hold a token with z >= threshold.

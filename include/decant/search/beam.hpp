@@ -39,7 +39,8 @@ namespace decant {
 ///
 /// A row costs a pass, a sum of exponentials and a selection; O(steps * width) links are kept, and in steady state
 /// nothing else allocates. Errors: parameter_error for options that break a rule (beam_options::validate). Misuse: an
-/// empty prompt, a sampler without a law, processors that keep state.
+/// empty prompt, a sampler without a law, processors or a sampler that keep
+/// state.
 /// References: Graves, "Sequence transduction with recurrent neural networks", 2012, arXiv 1211.3711; Kasai et al.,
 /// "A call for clarity in beam search: how it works and when it stops", 2022, arXiv 2204.05424 (patience); see also
 /// length_penalty, coverage_options, diversity_options, required_phrases.
@@ -53,6 +54,8 @@ class beam {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
     DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     DECANT_ASSERT(!options_.sampling || options_.sampling->sampler.has_law(), "a search samples from a law");
+    DECANT_ASSERT(!options_.sampling || !options_.sampling->sampler.keeps_state(),
+                  "the sampler of a search may keep no state");
     room_ = options_.max_new_tokens;
     if (options_.context_length > 0) {
       room_ = std::min(room_, options_.context_length - std::min(options_.context_length, prompt.size()));
@@ -216,7 +219,7 @@ class beam {
     if (!good_row()) return;
     // Counted from the largest, so that a row far from 0 loses nothing in its log-probabilities.
     row_.affine(1, -row_.max());
-    double normaliser = row_.log_sum();
+    double normaliser = log_sum();
     if (!options_.processors.off()) {
       row_.affine(1, -normaliser);
       normaliser = 0;
@@ -224,7 +227,7 @@ class beam {
     }
     allow(lanes_[parent.lane].constraint);
     if (!good_row()) return;
-    if (options_.renormalise) normaliser = row_.log_sum();
+    if (options_.renormalise) normaliser = log_sum();
     const auto found = [&](token_id token, double change) {
       const double log_prob = row_.max() + row_.below_max(token) - normaliser;
       const double in_rank = options_.diversity.counts == penalty::in_score ? parent.diversity + change : change;
@@ -237,6 +240,8 @@ class beam {
       take_best(g, parent, context, found);
     }
   }
+
+  [[nodiscard]] double log_sum() { return options_.exact_sums ? row_.log_sum() : row_.quick_log_sum(); }
 
   void check_ends() const {
     DECANT_ASSERT(std::ranges::all_of(
