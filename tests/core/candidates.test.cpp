@@ -821,6 +821,49 @@ TEST_CASE("the golden numbers of a small row", "[core][candidates]") {
   CHECK(row.probabilities().probability(0) == Approx(0.829213426).epsilon(1e-6));
 }
 
+TEST_CASE("a token's distance from the largest, and what it is when it is gone", "[core][candidates]") {
+  const std::vector<float> logits{2, 1, gone, -3};
+  candidates row;
+  row.bind(std::span<const float>(logits));
+  row.affine(0.5, 1e9);
+  CHECK(row.below_max(0) == 0);
+  CHECK(row.below_max(1) == -0.5);
+  CHECK(row.below_max(2) == static_cast<double>(gone));
+  CHECK(row.below_max(3) == -2.5);  // a float near 1e9 could not hold it
+  row.ban(0);
+  CHECK(row.below_max(3) == -2);
+  CHECK_THROWS_AS(row.below_max(4), assertion_error);
+}
+
+TEST_CASE("the quick sum is near the exact one, and the same whatever was asked before", "[core][candidates]") {
+  for (const std::size_t size : {10U, 4096U, 4097U, 20'000U}) {
+    std::vector<float> logits(size);
+    const draw_stream draws(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto id = static_cast<token_id>(i);
+      logits[i] = i % 7 == 3 ? gone : static_cast<float>(3 * draws.gumbel(decant::purpose::user, id));
+    }
+    candidates asked, fresh;
+    asked.bind(std::span<const float>(logits));
+    fresh.bind(std::span<const float>(logits));
+    const double exact = asked.log_sum();
+    CHECK(asked.quick_log_sum() == fresh.quick_log_sum());
+    CHECK(fresh.quick_log_sum() == Approx(exact).margin(4e-6).epsilon(0));
+    if (size <= candidates::compact_limit) CHECK(fresh.quick_log_sum() == exact);
+    for (candidates* row : {&asked, &fresh}) {
+      row->affine(1.5, -2);
+      row->set(5, 9);
+      row->keep_above(1);
+    }
+    CHECK(asked.quick_log_sum() == fresh.quick_log_sum());
+    CHECK(fresh.quick_log_sum() == Approx(asked.log_sum()).margin(4e-6).epsilon(0));
+  }
+  const std::vector<float> none(5000, gone);
+  candidates row;
+  row.bind(std::span<const float>(none));
+  CHECK(row.quick_log_sum() == static_cast<double>(gone));
+}
+
 TEST_CASE("equal logits of any size are uniform (ollama PR9631, tensorflow#2774)", "[core][candidates]") {
   for (const float level : {1000.0F, -1000.0F, 3e38F, -3e38F, 0.0F, 1e-38F}) {
     std::vector<float> logits(5, level);

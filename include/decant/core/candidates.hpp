@@ -132,6 +132,15 @@ class candidates {
     return math::log(sum);
   }
 
+  /// log_sum() within 4e-6, at a tenth of the price on a long row: summed up in the weights of the law rather than in
+  /// double. The same bits on every instruction set, and whatever was asked before. Reads the row; one pass.
+  [[nodiscard]] double quick_log_sum() {
+    if (!read()) return static_cast<double>(gone);
+    const math::weight_map weight(max_, scale_);
+    if (compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return log_sum();
+    return effective(max_) + math::log(weight_mass(weight));
+  }
+
   /// The entropy in nats of the distribution as it stands; remembered. One pass in double.
   [[nodiscard]] double entropy() {
     if (!read()) return 0;
@@ -196,6 +205,13 @@ class candidates {
   template <class F>
   void visit_below_max(F f) {
     if (read()) each([&](token_id id, float z) { f(id, relative(z)); });
+  }
+
+  /// The logit of a token in double, less max(); -inf if it is gone. Reads the row. As visit_below_max, for one token.
+  [[nodiscard]] double below_max(token_id id) {
+    check(id);
+    const float z = stored(id);
+    return !read() || is_gone(z) ? static_cast<double>(gone) : relative(z);
   }
 
   /// The natural logarithm of a token's probability, -inf if it is gone. Reads the row; one pass if its mass is not
@@ -706,13 +722,18 @@ class candidates {
   mass_bounds quick_mass() {
     const math::weight_map weight(max_, scale_);
     if (mass_known_ || compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return exact_mass();
+    return bounds_of(weight_mass(weight), quick_error);
+  }
+
+  /// The sum of the weights of a dense row that are floats, but for roundings; remembered.
+  double weight_mass(const math::weight_map& weight) {
     if (quick_known_) return quick_;
-    double mass = 0;
-    each_run([&](const float* values, std::size_t size) {
-      mass += math::kernels().quick_mass(values, size, weight.parameters());
-    });
     quick_known_ = true;
-    return quick_ = bounds_of(mass, quick_error);
+    quick_ = 0;
+    each_run([&](const float* values, std::size_t size) {
+      quick_ = math::rounded(quick_ + math::kernels().quick_mass(values, size, weight.parameters()));
+    });
+    return quick_;
   }
 
   mass_bounds exact_mass() {
@@ -1260,8 +1281,7 @@ class candidates {
   float max_ = gone;
   std::size_t size_ = 0;
   double scale_ = 1, shift_ = 0;
-  double mass_ = 0, log_sum_ = 0, entropy_ = 0;
-  mass_bounds quick_{};
+  double mass_ = 0, log_sum_ = 0, entropy_ = 0, quick_ = 0;
 
   std::vector<token_id> ids_;  // compact form, ascending; a ban leaves -inf in z_ until the next narrowing
   std::vector<float> z_;

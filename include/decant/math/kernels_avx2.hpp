@@ -296,19 +296,23 @@ DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size
 
 DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
   const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-  __m256d low = _mm256_setzero_pd(), high = low;
-  for (std::size_t i = 0; i < n; i += 32) {
-    __m256 w[4];
-    for (std::size_t k = 0; k < 4; ++k) {
-      w[k] = exp2_weights(exponents(load(values + i + 8 * k), reference, narrow));
+  wide_sum mass = zero_sum();
+  for (std::size_t i = 0; i < n; i += 64) {
+    __m256 sums[2];
+    for (std::size_t j = 0; j < 2; ++j) {
+      __m256 w[4];
+      for (std::size_t k = 0; k < 4; ++k) {
+        w[k] = exp2_weights(exponents(load(values + i + 16 * k + 8 * j), reference, narrow));
+      }
+      sums[j] = sum_of_four(w[0], w[1], w[2], w[3]);
     }
-    const __m256 sum = _mm256_add_ps(_mm256_add_ps(w[0], w[1]), _mm256_add_ps(w[2], w[3]));
-    low = _mm256_add_pd(low, low_half(sum));
-    high = _mm256_add_pd(high, high_half(sum));
+    add(mass, sums[0], sums[1]);
   }
-  alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, _mm256_add_pd(low, high));
-  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  alignas(32) double lanes[16];
+  store(mass, lanes);
+  double total = 0;
+  for (const double lane : lanes) total = rounded(total + lane);
+  return total;
 }
 
 DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {

@@ -253,14 +253,15 @@ DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const
     for (std::size_t k = 0; k < 4; ++k) {
       w[k] = exp2_weights(exponents(load(values + i + 16 * k), reference, narrow));
     }
-    const __m512 sum = _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3]));
-    low = _mm512_add_pd(low, low_half(sum));
-    high = _mm512_add_pd(high, high_half(sum));
+    const __m512 sum = kept(_mm512_add_ps(kept(_mm512_add_ps(w[0], w[1])), kept(_mm512_add_ps(w[2], w[3]))));
+    low = kept(_mm512_add_pd(low, low_half(sum)));
+    high = kept(_mm512_add_pd(high, high_half(sum)));
   }
-  alignas(64) double lanes[8];
-  _mm512_store_pd(lanes, _mm512_add_pd(low, high));
+  alignas(64) double lanes[16];
+  _mm512_store_pd(lanes, low);
+  _mm512_store_pd(lanes + 8, high);
   double total = 0;
-  for (const double lane : lanes) total += lane;
+  for (const double lane : lanes) total = rounded(total + lane);
   return total;
 }
 

@@ -117,6 +117,26 @@ DECANT_STRICT inline double log(double x) noexcept {
   return product(e, ln2_high) + ((2.0 * s + product(product(2.0 * s, s2), p)) + product(e, ln2_low));
 }
 
+/// e^x - 1, without what the subtraction would round away. (Kahan: the errors of u - 1 and of ln u cancel.)
+DECANT_STRICT inline double expm1(double x) noexcept {
+  const double u = exp(x);
+  if (u == 1.0) return x;
+  const double less = u - 1.0;
+  return less == -1.0 || !is_finite(u) ? less : product(less, x) / log(u);
+}
+
+/// ln(1 + x) for x > -1, without what the sum would round away.
+DECANT_STRICT inline double log1p(double x) noexcept {
+  const double u = 1.0 + x;
+  if (u == 1.0) return x;
+  return u == 0.0 || !is_finite(u) ? log(u) : product(log(u), x) / (u - 1.0);
+}
+
 DECANT_STRICT_END
+
+/// ln(1 - e^x) for x < 0: what a logarithm of a probability x leaves to all else. -inf for 0.
+[[nodiscard]] inline double log1m_exp(double x) noexcept {
+  return x > -0.6931471805599453 ? log(-expm1(x)) : log1p(-exp(x));
+}
 
 }  // namespace decant::math
