@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -138,12 +139,12 @@ class beam {
     beam_result all;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       for (const finished_hypothesis& ended : groups_[g].finished.kept()) {
-        all.hypotheses.push_back({links_.tokens(ended.link), ended.log_prob, ended.score, ended.diversity,
-                                  ended.coverage, ended.finish, ended.end_token, g});
+        // After its equals, as std::stable_sort would; which clang++ warns of, for the buffer that libstdc++ gives it.
+        const auto place = std::ranges::upper_bound(all.hypotheses, ended.score, std::greater<>(), &hypothesis::score);
+        all.hypotheses.insert(place, hypothesis{links_.tokens(ended.link), ended.log_prob, ended.score, ended.diversity,
+                                                ended.coverage, ended.finish, ended.end_token, g});
       }
     }
-    std::stable_sort(all.hypotheses.begin(), all.hypotheses.end(),
-                     [](const hypothesis& a, const hypothesis& b) { return a.score > b.score; });
     if (all.hypotheses.size() > options_.n_best) all.hypotheses.resize(options_.n_best);
     all.end = end_;
     all.steps = step_;
