@@ -359,6 +359,32 @@ TEST_CASE("block rejection is exact: many draws, from row and law", "[core][law]
   chi_square_by_rejection(400000, true);
 }
 
+TEST_CASE("block rejection is exact: ten million draws over three vocabularies and three temperatures",
+          "[core][law][long]") {
+  constexpr std::uint64_t draws = 10'000'000 / 9 + 1;
+  std::uint64_t cell = 0;
+  for (const std::size_t size : {std::size_t{4097}, std::size_t{9000}, std::size_t{32'000}}) {
+    splitmix next(80 + size);
+    auto logits = naive::random_row(next, size, -6, 0);
+    for (int heavy = 0; heavy < 40; ++heavy) logits[next.below(size)] = static_cast<float>(next.between(2, 6));
+    for (const double temperature : {0.6, 1.0, 1.7}) {
+      candidates row;
+      row.bind(logits);
+      row.affine(1 / temperature);
+      const law l = row.probabilities();
+      REQUIRE_FALSE(l.block_bounds.empty());
+      std::vector<double> counts(size, 0), expected(size, 0);
+      for (std::size_t i = 0; i < l.size(); ++i) {
+        expected[static_cast<std::size_t>(l.ids[i])] = l.weights[i] / l.total * static_cast<double>(draws);
+      }
+      const draw_stream stream(1001, cell++);
+      for (std::uint64_t i = 0; i < draws; ++i) ++counts[static_cast<std::size_t>(row.draw(stream.at(i)))];
+      INFO(size << " tokens at temperature " << temperature);
+      CHECK(statistics::plausible(counts, expected));
+    }
+  }
+}
+
 TEST_CASE("inverse CDF is exact in a list and in a window", "[core][law]") {
   splitmix next(64);
   const auto logits = naive::random_row(next, 9000, -3, 3);

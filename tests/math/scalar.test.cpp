@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace scalar_test {
 
@@ -201,6 +202,20 @@ TEST_CASE("denormal floats are flushed to a zero of their sign, all else is left
 }
 
 // The committed values define the format: a seed means the same tokens wherever they hold.
+TEST_CASE("the next float above, where denormals are 0", "[math][scalar]") {
+  constexpr float least = std::numeric_limits<float>::min();
+  CHECK(math::next_above(0.0F) == least);
+  CHECK(math::next_above(-0.0F) == least);
+  CHECK(math::next_above(-least) == 0);
+  CHECK(math::next_above(1.0F) == 1.0F + std::numeric_limits<float>::epsilon());
+  CHECK(math::next_above(-1.0F) == -1.0F + std::numeric_limits<float>::epsilon() / 2);
+  splitmix next(5);
+  for (int i = 0; i < 1000; ++i) {
+    const auto x = static_cast<float>(next.between(-1e4, 1e4));
+    CHECK(math::next_above(x) == std::nextafterf(x, 1e6F));
+  }
+}
+
 TEST_CASE("exp has the same bits everywhere", "[math][scalar][golden]") {
   splitmix next(11);
   hash all;

@@ -776,14 +776,9 @@ class candidates {
   /// Keeps values from a border on, and the largest `min_keep`.
   void keep_from(float border, std::size_t min_keep) {
     if (is_gone(border)) return;
-    std::size_t kept = 0;
-    entry last{-1, std::numeric_limits<float>::max()};
-    each_at_least(border, [&](token_id id, float z) {
-      ++kept;
-      if (z <= last.logit) last = {id, z};
-    });
+    const std::size_t kept = count_from(border);
     if (kept < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
-    if (more_than(kept)) cut(last, kept);
+    if (more_than(kept)) cut({std::numeric_limits<token_id>::max(), border}, kept);
   }
 
   /// Keeps the nucleus if it is the same for every total between the two; else does nothing and says so.
@@ -829,6 +824,16 @@ class candidates {
   /// and before all of `left` come `kept` tokens of mass `above`. Halves: what is before the middle weighs too little,
   /// or is enough.
   verdict keep_among(std::span<entry> left, double above, std::size_t kept, mass_bounds wanted, std::size_t min_keep) {
+    if (left.size() > 64 && std::ranges::all_of(left, [&](const entry& e) { return e.logit == left[0].logit; })) {
+      // All weigh the same: the place can be told, but for rounding.
+      const double one = math::exp(relative(left[0].logit));
+      const double before =
+          one > 0 ? std::clamp((wanted.low - above) / one - 2, 0.0, static_cast<double>(left.size() - 1)) : 0;
+      const auto skipped = static_cast<std::size_t>(before);
+      above += static_cast<double>(skipped) * one;
+      kept += skipped;
+      left = left.subspan(skipped, std::min<std::size_t>(left.size() - skipped, 64));
+    }
     while (left.size() > 64) {
       const std::size_t half = left.size() / 2;
       std::nth_element(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(half), left.end(), detail::before);
@@ -889,6 +894,7 @@ class candidates {
         break;
       }
     }
+    if (!(high > low)) high = math::next_above(low);
     // The kernels see values as they are in memory.
     const float raw_low = detail::dense_row::raw_threshold(low), raw_high = detail::dense_row::raw_threshold(high);
     double above = 0, total = 0;
@@ -945,13 +951,11 @@ class candidates {
 
   /// Collects, in ascending id, at least the first `count` tokens in descending order. There are that many.
   void gather(std::size_t count, std::vector<entry>& out) {
-    const float threshold = compact_ ? detail::dense_row::lowest : threshold_for(count);
     out.clear();
-    std::size_t at_threshold = 0;
-    each_at_least(threshold, [&](token_id id, float z) {
-      // Of those at the threshold itself the first ones are enough.
-      if (z > threshold || ++at_threshold <= count) out.push_back({id, z});
-    });
+    const auto take = [&](token_id id, float z) { out.push_back({id, z}); };
+    if (compact_) return each(take);
+    // Of those at the threshold itself the first ones are enough.
+    dense_.each_at_least(threshold_for(count), count, take);
   }
 
   /// A value that at least `count` tokens of a dense row reach, and, ties apart, not many more.

@@ -139,6 +139,29 @@ class dense_row {
     });
   }
 
+  /// The same, but of the tokens at the threshold itself the first `ties` alone.
+  template <class F>
+  void each_at_least(float threshold, std::size_t ties, F f) const {
+    float buffer[64];
+    for (std::size_t first = 0; first < blocks(); first += 64) {
+      const float border = ties > 0 ? threshold : math::next_above(threshold);
+      const float raw = raw_threshold(border);
+      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, border); hit != 0; hit &= hit - 1) {
+        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
+        const block at = block_at(b, buffer);
+        for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
+          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+          const float z = math::flush_denormal(at.values[i]);
+          if (z == threshold) {
+            if (ties == 0) continue;
+            --ties;
+          }
+          f(static_cast<token_id>(b * 64 + i), z);
+        }
+      }
+    }
+  }
+
   /// How many tokens have z >= threshold. Measured, and good. Once there are more than `enough`, it may stop counting.
   [[nodiscard]] std::size_t count_at_least(float threshold,
                                            std::size_t enough = std::numeric_limits<std::size_t>::max()) const {

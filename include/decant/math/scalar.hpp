@@ -36,6 +36,13 @@ namespace decant::math {
   return std::bit_cast<float>((bits & 0x7F800000U) == 0 ? bits & 0x80000000U : bits);
 }
 
+/// The next float above a finite one, where denormals are 0.
+[[nodiscard]] constexpr float next_above(float x) noexcept {
+  if ((std::bit_cast<std::uint32_t>(x) << 1) == 0) return std::numeric_limits<float>::min();
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return flush_denormal(std::bit_cast<float>(x > 0 ? bits + 1 : bits - 1));
+}
+
 /// The nearest finite float; NaN stays NaN.
 [[nodiscard]] inline float saturated(double x) noexcept {
   constexpr double largest = std::numeric_limits<float>::max();
