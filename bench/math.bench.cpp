@@ -98,9 +98,18 @@ std::vector<kernel_case> all_kernels() {
                   for (std::size_t i = 0; i + 64 <= row.size(); i += 64) sum += kernel(row.data() + i, every, weighed);
                   return sum;
                 }),
-      on<float>("mass",
+      on<float>("quick_mass",
                 [](std::span<const float> row, workspace&) {
-                  return math::kernels().mass(row.data(), row.size() / 64 * 64, weighed).mass;
+                  return math::kernels().quick_mass(row.data(), row.size() / 64 * 64, weighed);
+                }),
+      on<float>(
+          "exact_mass",
+          [](std::span<const float> row, workspace&) {
+            return math::kernels().exact_mass(row.data(), row.size() / 16 * 16, weighed.reference, 1.25, 14.0F).mass;
+          }),
+      on<float>("moments",
+                [](std::span<const float> row, workspace&) {
+                  return math::kernels().moments(row.data(), row.size() / 16 * 16, weighed.reference).squares;
                 }),
       on<float>("bracket",
                 [](std::span<const float> row, workspace& room) {

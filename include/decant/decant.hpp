@@ -8,5 +8,6 @@
 #include <decant/processors.hpp>
 #include <decant/reference.hpp>
 #include <decant/samplers.hpp>
+#include <decant/search.hpp>
 #include <decant/speculative.hpp>
 #include <decant/text.hpp>

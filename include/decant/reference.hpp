@@ -9,8 +9,10 @@
 #include <decant/reference/feature_drafter.hpp>
 #include <decant/reference/headed_transformer.hpp>
 #include <decant/reference/kv_cache.hpp>
+#include <decant/reference/kv_pages.hpp>
 #include <decant/reference/token_heads.hpp>
 #include <decant/reference/tokenizer.hpp>
 #include <decant/reference/transformer.hpp>
+#include <decant/reference/transformer_batch.hpp>
 #include <decant/reference/transformer_pass.hpp>
 #include <decant/reference/weight_file.hpp>

@@ -821,6 +821,49 @@ TEST_CASE("the golden numbers of a small row", "[core][candidates]") {
   CHECK(row.probabilities().probability(0) == Approx(0.829213426).epsilon(1e-6));
 }
 
+TEST_CASE("a token's distance from the largest, and what it is when it is gone", "[core][candidates]") {
+  const std::vector<float> logits{2, 1, gone, -3};
+  candidates row;
+  row.bind(std::span<const float>(logits));
+  row.affine(0.5, 1e9);
+  CHECK(row.below_max(0) == 0);
+  CHECK(row.below_max(1) == -0.5);
+  CHECK(row.below_max(2) == static_cast<double>(gone));
+  CHECK(row.below_max(3) == -2.5);  // a float near 1e9 could not hold it
+  row.ban(0);
+  CHECK(row.below_max(3) == -2);
+  CHECK_THROWS_AS(row.below_max(4), assertion_error);
+}
+
+TEST_CASE("the quick sum is near the exact one, and the same whatever was asked before", "[core][candidates]") {
+  for (const std::size_t size : {10U, 4096U, 4097U, 20'000U}) {
+    std::vector<float> logits(size);
+    const draw_stream draws(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto id = static_cast<token_id>(i);
+      logits[i] = i % 7 == 3 ? gone : static_cast<float>(3 * draws.gumbel(decant::purpose::user, id));
+    }
+    candidates asked, fresh;
+    asked.bind(std::span<const float>(logits));
+    fresh.bind(std::span<const float>(logits));
+    const double exact = asked.log_sum();
+    CHECK(asked.quick_log_sum() == fresh.quick_log_sum());
+    CHECK(fresh.quick_log_sum() == Approx(exact).margin(4e-6).epsilon(0));
+    if (size <= candidates::compact_limit) CHECK(fresh.quick_log_sum() == exact);
+    for (candidates* row : {&asked, &fresh}) {
+      row->affine(1.5, -2);
+      row->set(5, 9);
+      row->keep_above(1);
+    }
+    CHECK(asked.quick_log_sum() == fresh.quick_log_sum());
+    CHECK(fresh.quick_log_sum() == Approx(asked.log_sum()).margin(4e-6).epsilon(0));
+  }
+  const std::vector<float> none(5000, gone);
+  candidates row;
+  row.bind(std::span<const float>(none));
+  CHECK(row.quick_log_sum() == static_cast<double>(gone));
+}
+
 TEST_CASE("equal logits of any size are uniform (ollama PR9631, tensorflow#2774)", "[core][candidates]") {
   for (const float level : {1000.0F, -1000.0F, 3e38F, -3e38F, 0.0F, 1e-38F}) {
     std::vector<float> logits(5, level);
@@ -1066,6 +1109,63 @@ TEST_CASE("mass can be gathered around a value, which may leave the largest out"
   row.keep_mass(.2, 1, row.log_sum() - row.entropy());
   CHECK(row.argmax() == 1);
   CHECK(row.max() == 1);
+}
+
+TEST_CASE("a threshold on probabilities keeps what the exact probabilities say, also at the border itself",
+          "[core][candidates]") {
+  splitmix next(90);
+  for (const std::size_t size : {7, 300, 9000}) {
+    for (int round = 0; round < 12; ++round) {
+      const auto logits = naive::random_row(next, size);
+      const double scale = next.between(0.3, 3), power = static_cast<double>(next.below(3));
+      candidates exact;
+      exact.bind(logits);
+      exact.affine(scale);
+      const double log_mass = exact.log_mass();
+      // Every other time the border is a token's own probability, which a quick sum cannot decide.
+      const auto at = static_cast<token_id>(next.below(size));
+      double log_p = next.between(-12, -1);
+      if (round % 2 == 0 && exact.contains(at)) log_p = exact.log_probability(at) + power * log_mass;
+      const double least = log_p + (power == 1 ? 0 : decant::math::product(1 - power, log_mass));
+      std::vector<token_id> expected;
+      exact.visit_below_max([&](token_id id, double below) {
+        if (below >= least) expected.push_back(id);
+      });
+      INFO(size << " tokens, round " << round << ", power " << power);
+
+      candidates row;  // nothing has been summed here
+      row.bind(logits);
+      row.affine(scale);
+      CHECK(row.count_probable(log_p, power) == expected.size());
+      if (expected.empty()) expected.assign(1, row.argmax());
+      row.keep_probable(log_p, 1, power);
+      std::vector<token_id> kept;
+      row.visit([&](token_id id, float) { kept.push_back(id); });
+      CHECK(kept == expected);
+    }
+  }
+}
+
+TEST_CASE("the measure of a law is its total, and outlives a narrowing", "[core][candidates]") {
+  splitmix next(91);
+  for (const std::size_t size : {5, 700, 9000}) {
+    const auto logits = naive::random_row(next, size);
+    candidates row;
+    row.bind(logits);
+    row.affine(1.5);
+    const decant::law whole = row.probabilities();
+    const auto measure = row.measure_law();
+    CHECK(measure.total == whole.total);
+    const token_id first = row.argmax();
+    row.keep_largest(3);
+    CHECK(row.log_probability(first, measure) == whole.log_probability(first));
+    row.ban(first);
+    CHECK(decant::is_gone(static_cast<float>(row.log_probability(first, measure))));
+  }
+  const std::vector<float> gone(3, decant::gone);
+  candidates bad;
+  bad.bind(gone);
+  CHECK_THROWS_AS(bad.measure_law(), assertion_error);
 }
 
 TEST_CASE("mass around +inf is mass from the top", "[core][candidates]") {
@@ -1315,7 +1415,7 @@ TEST_CASE("sums have the same bits however the build is optimised", "[core][cand
     all.add(row.max());
     row.visit([&](token_id, float z) { all.add(z); });
   }
-  CHECK(all.value() == 0x5A5897374412441CU);
+  CHECK(all.value() == 0xA434BB5F78B68373U);
 }
 
 }  // namespace candidates_test

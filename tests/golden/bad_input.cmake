@@ -77,9 +77,9 @@ golden(caseless.json)
 expect(2 "caseless.json: holds no cases" caseless.json)
 golden(strange.json "{\"processor\":\"astrology\"}" "{\"name\":\"neither\"}" "17" "${right}")
 expect(2 "unsupported kind: astrology \\(1 case .*kind: unknown \\(2 cases .*1 passed, 0 failed.*, 3 not checked" strange.json)
-golden(later.json "{\"num_beams\":2,\"expected\":1}")
-expect(2 "later.json: unsupported kind: beam search \\(1 case not checked\\)" later.json)
-expect(2 "unsupported kind: beam search" --corrupt later.json)
+golden(later.json "{\"premature_logits\":[],\"final_logits\":[]}")
+expect(2 "later.json: unsupported kind: DoLa \\(1 case not checked\\)" later.json)
+expect(2 "unsupported kind: DoLa" --corrupt later.json)
 
 # Deliberate differences, by place and by name; each has to be one.
 function(deliberate)

@@ -21,6 +21,14 @@ namespace {
 
 constexpr std::string_view known_format = "decant-golden/1";
 
+/// A case may name a table that the file holds for many cases.
+void put_table_in(json& golden_case, const json& tables) {
+  const json name = golden_case.is_object() ? golden_case.value("table", json()) : json();
+  if (name.is_string() && tables.contains(name.get<std::string>())) {
+    golden_case["table"] = tables.at(name.get<std::string>());
+  }
+}
+
 json read_golden(const std::filesystem::path& file) {
   std::ifstream stream(file);
   if (!stream || std::filesystem::is_directory(file)) throw std::runtime_error("cannot be read");
@@ -31,8 +39,10 @@ json read_golden(const std::filesystem::path& file) {
   if (format != known_format) {
     throw std::runtime_error("unknown format " + format.dump() + ", \"" + std::string(known_format) + "\" is known");
   }
-  const json cases = content.value("cases", json());
+  json cases = content.value("cases", json());
   if (!cases.is_array() || cases.empty()) throw std::runtime_error("holds no cases");
+  const json tables = content.value("tables", json::object());
+  for (json& one : cases) put_table_in(one, tables);
   return cases;
 }
 

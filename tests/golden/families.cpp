@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "golden/family.hpp"
 
+#include "golden/beams.hpp"
+#include "golden/contrastive.hpp"
 #include "golden/later_stages.hpp"
 #include "golden/processors.hpp"
 #include "golden/prompt_lookup.hpp"
@@ -19,6 +21,8 @@ const std::vector<family>& families() {
     list.push_back(speculative_marginal_family());
     list.push_back(assisted_greedy_family());
     list.push_back(prompt_lookup_family());
+    for (const family& beams : {diverse_beam_family(), beam_family(), phrase_family()}) list.push_back(beams);
+    list.push_back(contrastive_family());
     for (family& later : later_families()) list.push_back(std::move(later));
     return list;
   }();

@@ -5,10 +5,6 @@ namespace conformance {
 
 std::vector<family> later_families() {
   return {
-      {.name = "diverse beam search", .fields = {"num_beams", "num_beam_groups"}},
-      {.name = "beam search", .fields = {"num_beams"}},
-      {.name = "contrastive search", .fields = {"context_hidden", "next_hidden"}},
-      {.name = "phrase constraints", .fields = {"phrases", "sequence"}},
       {.name = "DoLa", .fields = {"premature_logits", "final_logits"}},
       {.name = "diversity penalty", .fields = {"processor"}, .processors = {"diversity_penalty"}},
       {.name = "classifier-free guidance",

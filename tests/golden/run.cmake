@@ -6,8 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 
 # What a stage that supports one of these takes out of the list, and puts a line into families.cpp.
 set(later
-  beam_search classifier_free_guidance contrastive_search diverse_beam_search diversity_penalty dola
-  phrase_constraints)
+  classifier_free_guidance diversity_penalty dola)
 
 if(NOT IS_DIRECTORY ${GOLDENS})
   message("SKIPPED: no ${GOLDENS}")

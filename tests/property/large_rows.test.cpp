@@ -141,8 +141,8 @@ std::vector<token_id> survivors(candidates& row) {
   return ids;
 }
 
-void run(std::size_t size, std::uint64_t seed, std::size_t every) {
-  candidates row;
+void run(std::size_t size, std::uint64_t seed, std::size_t every, std::size_t list_limit = candidates::compact_limit) {
+  candidates row(list_limit);
   std::size_t turn = seed;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     const std::vector<float> logits = make_row(kind, size, seed);
@@ -175,6 +175,21 @@ TEST_CASE("narrowings of long rows leave what the reference leaves, on every ins
   run(5000, 2, 3);
   run(9001, 3, 3);
   run(32'001, 4, 7);
+}
+
+/// Sizes just below, at and above every border of a block; lists of at most 40, so that most rows stay dense.
+void run_borders(std::size_t last, std::uint64_t seed, std::size_t every) {
+  for (std::size_t border = 64; border <= last; border += 64) {
+    for (const std::size_t size : {border - 1, border, border + 1}) run(size, seed + size, every, 40);
+  }
+}
+
+TEST_CASE("narrowings of rows around every border of a block leave what the reference leaves") {
+  run_borders(1024, 50, 11);
+}
+
+TEST_CASE("narrowings of rows around every border of a block, all of them up to 4,096 tokens", "[long]") {
+  run_borders(4096, 51, 1);
 }
 
 TEST_CASE("narrowings of rows of 128,256 tokens leave what the reference leaves, on every instruction set") {

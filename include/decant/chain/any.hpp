@@ -109,6 +109,7 @@ struct erased_sampler : erased_policy {
   [[nodiscard]] virtual std::unique_ptr<erased_sampler> clone() const = 0;
   virtual token_id sample(candidates& row, const step_context& context) = 0;
   [[nodiscard]] virtual bool is_argmax() const = 0;
+  [[nodiscard]] virtual bool leaves_logits() const = 0;
   [[nodiscard]] virtual bool has_law() const = 0;
   virtual void narrow(candidates& row, const step_context& context) = 0;
 };
@@ -121,6 +122,7 @@ struct sampler_holder final : erased<erased_sampler, S> {
   }
   token_id sample(candidates& row, const step_context& context) override { return this->policy(row, context); }
   [[nodiscard]] bool is_argmax() const override { return takes_argmax(this->policy); }
+  [[nodiscard]] bool leaves_logits() const override { return only_narrows(this->policy); }
   [[nodiscard]] bool has_law() const override { return decant::has_law(this->policy); }
   void narrow([[maybe_unused]] candidates& row, [[maybe_unused]] const step_context& context) override {
     if constexpr (LawSampler<S>) {
@@ -161,6 +163,7 @@ class any_sampler : public detail::erased_value<detail::erased_sampler> {
 
   token_id operator()(candidates& row, const step_context& context) { return policy_->sample(row, context); }
   [[nodiscard]] bool is_argmax() const { return policy_->is_argmax(); }
+  [[nodiscard]] bool leaves_logits() const { return policy_->leaves_logits(); }
   [[nodiscard]] bool has_law() const { return policy_->has_law(); }
   void narrow(candidates& row, const step_context& context) { policy_->narrow(row, context); }
 };

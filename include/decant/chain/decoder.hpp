@@ -222,10 +222,14 @@ class decoder {
     }
     processor_(row(), context);
     if (row().status() != row_status::ok) return {{no_token, row().status()}, {}};
-    row().probabilities(workspace_.before);
+    const candidates::law_measure before = row().measure_law();
+    const bool leaves_logits = only_narrows(sampler_);
+    if (!leaves_logits) row().probabilities(workspace_.before);
     const token_id token = sampler_(row(), context);
     if (token == no_token) return {checked(token), {}};
-    return {{token, row_status::ok}, {workspace_.before.log_probability(token), row().log_probability(token)}};
+    const double log_prob =
+        leaves_logits ? row().log_probability(token, before) : workspace_.before.log_probability(token);
+    return {{token, row_status::ok}, {log_prob, row().log_probability(token)}};
   }
 
   /// A token and the row's status; a sampler of the user's that answers a bad row with a token is not believed.

@@ -87,6 +87,19 @@ bool takes_argmax(const S& sampler) {
   }
 }
 
+/// Whether a sampler does nothing to a row but narrow it, so that tokens keep the logits that they came with. It says
+/// so by `static constexpr bool only_narrows = true`; one put together at run time is asked.
+template <Sampler S>
+bool only_narrows(const S& sampler) {
+  if constexpr (requires {
+                  { sampler.leaves_logits() } -> std::convertible_to<bool>;
+                }) {
+    return sampler.leaves_logits();
+  } else {
+    return requires { requires S::only_narrows; };
+  }
+}
+
 namespace detail {
 
 /// Does to a row what a processor does, as far as it decides the argmax: steps at the end that cannot change it are

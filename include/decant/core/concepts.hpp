@@ -160,6 +160,39 @@ concept BatchModel =
 template <class M>
 concept HiddenStateModel = BatchModel<M> && requires(M& model, std::size_t i) { std::span(model.hidden(i, i)); };
 
+/// A BatchModel that reads a source once and then attends to it: an encoder-decoder. `encode` reads one, for all
+/// sequences started from then on and their forks; earlier ones keep theirs. cross_attention(i) has a weight for each
+/// of its positions: where the last token of item i of the last pass looked, to say what follows it.
+template <class M>
+concept EncoderDecoderModel = BatchModel<M> && requires(M& model, std::span<const token_id> source, std::size_t i) {
+  model.encode(source);
+  std::span<const float>(model.cross_attention(i));
+};
+
+/// Says which tokens may come next, and follows those that do. `fill` sets, in a mask of zeros with bit id % 64 of word
+/// id / 64, the bits of the tokens that may come next; `accept` moves on by a token that may; `rollback(n)` undoes the
+/// last n accepts; `finished` says whether the text may end here. A copy is a fork: it goes its own way from then on.
+template <class C>
+concept TokenConstraint = std::copyable<C> && requires(C& constraint, const C& constant, std::span<std::uint64_t> mask,
+                                                       token_id token, std::size_t count) {
+  constraint.fill(mask);
+  constraint.accept(token);
+  constraint.rollback(count);
+  { constant.finished() } -> std::convertible_to<bool>;
+};
+
+/// A TokenConstraint that asks for something to be reached, in steps: `progress` of at most `goal` are done, after one
+/// token more `progress_after` of them, and `advancing` appends the tokens after which it is more. Search holds places
+/// for every stage of progress.
+template <class C>
+concept ProgressConstraint =
+    TokenConstraint<C> && requires(const C& constant, token_id token, std::vector<token_id>& tokens) {
+      { constant.progress() } -> std::convertible_to<std::size_t>;
+      { constant.progress_after(token) } -> std::convertible_to<std::size_t>;
+      { constant.goal() } -> std::convertible_to<std::size_t>;
+      constant.advancing(tokens);
+    };
+
 /// Ends a generation: asked after every drawn token, with that token last in the context.
 template <class C>
 concept StoppingCriterion = requires(C& criterion, const step_context& context) {

@@ -129,32 +129,29 @@ class dense_row {
   /// Calls f(id, z) for every token with z >= threshold, in ascending id. The row must have been measured, and be good.
   template <class F>
   void each_at_least(float threshold, F f) const {
-    float buffer[64];
     const float raw = raw_threshold(threshold);
-    for (std::size_t first = 0; first < blocks(); first += 64) {
-      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, threshold); hit != 0; hit &= hit - 1) {
-        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
-        if (b >= blocks()) break;
-        const block at = block_at(b, buffer);
-        for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
-          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
-          f(static_cast<token_id>(b * 64 + i), math::flush_denormal(at.values[i]));
-        }
+    each_block_at_least(threshold, [&](std::size_t b, const block& at) {
+      for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+        f(static_cast<token_id>(b * 64 + i), math::flush_denormal(at.values[i]));
       }
-    }
+      return true;
+    });
   }
 
-  /// How many tokens have z >= threshold. Measured, and good.
-  [[nodiscard]] std::size_t count_at_least(float threshold) const {
+  /// How many tokens have z >= threshold. Measured, and good. Once there are more than `enough`, it may stop counting.
+  [[nodiscard]] std::size_t count_at_least(float threshold,
+                                           std::size_t enough = std::numeric_limits<std::size_t>::max()) const {
+    const auto& kernels = math::kernels();
     const float raw = raw_threshold(threshold);
-    if (is_plain()) return math::kernels().count_at_least(row_.f32, size_, raw);
-    std::size_t count = 0;
-    float buffer[64];
-    for (std::size_t b = 0; b < blocks(); ++b) {
-      if (!(peaks_[b] >= threshold)) continue;
-      const block at = block_at(b, buffer);
-      count += static_cast<std::size_t>(std::popcount(at.keep & math::kernels().at_least(at.values, raw)));
+    if (is_plain() && 4 * kernels.count_at_least(peaks_.data(), peaks_.size(), threshold) > blocks()) {
+      return kernels.count_at_least(row_.f32, size_, raw);
     }
+    std::size_t count = 0;
+    each_block_at_least(threshold, [&](std::size_t, const block& at) {
+      count += static_cast<std::size_t>(std::popcount(at.keep & kernels.at_least(at.values, raw)));
+      return count <= enough;
+    });
     return count;
   }
 
@@ -231,11 +228,15 @@ class dense_row {
   /// Tokens whose bit is not set are gone; ids beyond the mask too.
   void mask(std::span<const std::uint64_t> allowed) {
     if (bounded_) rewrite([](token_id, float z) { return z; });
+    const std::size_t given = std::min(allowed.size(), blocks());
     if (mask_.empty()) {
-      mask_.resize(blocks());
-      for (std::size_t b = 0; b < mask_.size(); ++b) mask_[b] = whole_block(b);
+      mask_.assign(allowed.begin(), allowed.begin() + static_cast<std::ptrdiff_t>(given));
+      mask_.resize(blocks(), 0);
+      mask_.back() &= whole_block(blocks() - 1);
+    } else {
+      for (std::size_t b = 0; b < given; ++b) mask_[b] &= allowed[b];
+      std::fill(mask_.begin() + static_cast<std::ptrdiff_t>(given), mask_.end(), 0);
     }
-    for (std::size_t b = 0; b < mask_.size(); ++b) mask_[b] &= b < allowed.size() ? allowed[b] : 0;
     measured_ = false;
   }
 
@@ -329,7 +330,7 @@ class dense_row {
   /// A value with patches applied, before mask and bound.
   [[nodiscard]] float plain(std::size_t i) const noexcept {
     if (!patch_of_.empty() && patch_of_[i / 64] != not_patched) {
-      return patches_[std::size_t{patch_of_[i / 64]} * 64 + i % 64];
+      return math::flush_denormal(patches_[std::size_t{patch_of_[i / 64]} * 64 + i % 64]);
     }
     return math::flush_denormal(row_[i]);
   }
@@ -338,12 +339,24 @@ class dense_row {
   float* patch(std::size_t b) {
     if (patch_of_.empty()) patch_of_.assign(blocks(), not_patched);
     if (patch_of_[b] == not_patched) {
+      float buffer[64];
+      const float* values = block_at(b, buffer).values;
       patch_of_[b] = static_cast<std::uint32_t>(patches_.size() / 64);
-      for (std::size_t i = b * 64; i < b * 64 + 64; ++i) {
-        patches_.push_back(i < size_ ? math::flush_denormal(row_[i]) : gone);
-      }
+      patches_.insert(patches_.end(), values, values + 64);
     }
     return patches_.data() + std::size_t{patch_of_[b]} * 64;
+  }
+
+  /// Calls f(number, block) for the blocks of a measured row whose peak reaches a threshold, until f says no.
+  template <class F>
+  void each_block_at_least(float threshold, F f) const {
+    float buffer[64];
+    for (std::size_t first = 0; first < blocks(); first += 64) {
+      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, threshold); hit != 0; hit &= hit - 1) {
+        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
+        if (!f(b, block_at(b, buffer))) return;
+      }
+    }
   }
 
   /// Whether a block can hold a token with z >= threshold.

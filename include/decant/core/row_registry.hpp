@@ -22,7 +22,10 @@ class row_registry {
     return found == row ? answer::already_bound : answer::unwatched;
   }
 
-  static void leave(const void* row) noexcept { slot(row).store(nullptr, std::memory_order_relaxed); }
+  /// Of a row that is not watched: does nothing.
+  static void leave(const void* row) noexcept {
+    slot(row).compare_exchange_strong(row, nullptr, std::memory_order_relaxed);
+  }
 
  private:
   static std::atomic<const void*>& slot(const void* row) noexcept {

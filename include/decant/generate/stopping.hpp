@@ -211,6 +211,9 @@ class any_criterion {
   any_criterion& operator=(any_criterion&&) noexcept = default;
   ~any_criterion() = default;
 
+  /// Whether there is one.
+  explicit operator bool() const noexcept { return holder_ != nullptr; }
+
   bool operator()(const step_context& context) { return holder_ != nullptr && holder_->ask(context); }
   void start() {
     if (holder_ != nullptr) holder_->start();

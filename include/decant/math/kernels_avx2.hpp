@@ -91,6 +91,18 @@ DECANT_AVX2 inline row_summary peaks(const Element* row, std::size_t n, float* o
     top = _mm256_max_ps(top, largest);
     _mm256_storeu_ps(out + i / 64, largest);
   }
+  for (; i + 64 <= n; i += 64) {
+    __m256 all = load(row + i);
+    sum[0] = _mm256_add_ps(sum[0], all);
+    for (std::size_t j = 8; j < 64; j += 8) {
+      const __m256 a = load(row + i + j);
+      sum[j / 8 % 4] = _mm256_add_ps(sum[j / 8 % 4], a);
+      all = _mm256_max_ps(all, a);
+    }
+    const __m256 largest = flushed(largest_lanes({all, all, all, all, all, all, all, all}));
+    top = _mm256_max_ps(top, largest);
+    _mm_store_ss(out + i / 64, _mm256_castps256_ps128(largest));
+  }
   alignas(32) float lanes[32];
   for (std::size_t j = 0; j < 4; ++j) _mm256_store_ps(lanes + 8 * j, sum[j]);
   row_summary summary{portable::minus_infinity, row_content::finite};
@@ -227,40 +239,24 @@ DECANT_AVX2 inline double weight_sum(const float* values, std::uint64_t keep, co
   return lane[0];
 }
 
-DECANT_AVX2_INLINE __m256d power_of_two(__m128i exponent) noexcept {
-  const __m256i wide = _mm256_cvtepi32_epi64(_mm_add_epi32(exponent, _mm_set1_epi32(1023)));
-  return _mm256_castsi256_pd(_mm256_slli_epi64(wide, 52));
-}
-
-/// math::exp in 4 lanes, for x <= 0. A result below the smallest normal number is 0 here as there.
+/// math::exp in 4 lanes, for x <= 0.
 DECANT_AVX2_INLINE __m256d exp_of_negative(__m256d x) noexcept {
-  constexpr double coefficients[] = {1.0 / 479001600.0,
-                                     1.0 / 39916800.0,
-                                     1.0 / 3628800.0,
-                                     1.0 / 362880.0,
-                                     1.0 / 40320.0,
-                                     1.0 / 5040.0,
-                                     1.0 / 720.0,
-                                     1.0 / 120.0,
-                                     1.0 / 24.0,
-                                     1.0 / 6.0,
-                                     0.5};
-  const __m256d there = _mm256_cmp_pd(x, _mm256_set1_pd(-708.3964185322641), _CMP_GE_OQ);
-  const __m256d scaled = kept(_mm256_mul_pd(x, _mm256_set1_pd(1.4426950408889634)));
-  const __m256d k =
-      _mm256_round_pd(kept(_mm256_sub_pd(scaled, _mm256_set1_pd(0.5))), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-  const __m256d high = kept(_mm256_mul_pd(k, _mm256_set1_pd(0x1.62e42fee00000p-1)));
-  const __m256d low = kept(_mm256_mul_pd(k, _mm256_set1_pd(0x1.a39ef35793c76p-33)));
+  using c = exp_constants;
+  const __m256d there = _mm256_cmp_pd(x, _mm256_set1_pd(c::lowest), _CMP_GE_OQ);
+  const __m256d shifted =
+      kept(_mm256_add_pd(kept(_mm256_mul_pd(x, _mm256_set1_pd(c::per_sixteenth))), _mm256_set1_pd(c::to_nearest)));
+  const __m256d k = kept(_mm256_sub_pd(shifted, _mm256_set1_pd(c::to_nearest)));
+  const __m256d high = kept(_mm256_mul_pd(k, _mm256_set1_pd(c::high)));
+  const __m256d low = kept(_mm256_mul_pd(k, _mm256_set1_pd(c::low)));
   const __m256d r = kept(_mm256_sub_pd(kept(_mm256_sub_pd(x, high)), low));
-  __m256d p = _mm256_set1_pd(1.0 / 6227020800.0);
-  for (const double c : coefficients) p = kept(_mm256_add_pd(kept(_mm256_mul_pd(p, r)), _mm256_set1_pd(c)));
-  const __m256d tail = kept(_mm256_mul_pd(kept(_mm256_mul_pd(r, r)), p));
-  const __m256d y = kept(_mm256_add_pd(_mm256_set1_pd(1.0), kept(_mm256_add_pd(r, tail))));
-  // Two factors, as math::exp takes: 2^half and 2^(k - half), half rounded towards zero.
-  const __m128i whole = _mm256_cvttpd_epi32(_mm256_and_pd(there, k));
-  const __m128i half = _mm_srai_epi32(_mm_add_epi32(whole, _mm_srli_epi32(whole, 31)), 1);
-  const __m256d first = kept(_mm256_mul_pd(y, power_of_two(half)));
-  return _mm256_and_pd(there, kept(_mm256_mul_pd(first, power_of_two(_mm_sub_epi32(whole, half)))));
+  __m256d p = _mm256_set1_pd(c::leading);
+  for (const double a : c::coefficients) p = kept(_mm256_add_pd(kept(_mm256_mul_pd(p, r)), _mm256_set1_pd(a)));
+  const __m256d q = kept(_mm256_add_pd(r, kept(_mm256_mul_pd(kept(_mm256_mul_pd(r, r)), p))));
+  const __m256i bits = _mm256_castpd_si256(shifted);
+  const __m256d sixteenth = _mm256_i64gather_pd(sixteenths, _mm256_and_si256(bits, _mm256_set1_epi64x(15)), 8);
+  const __m256d y = kept(_mm256_add_pd(sixteenth, kept(_mm256_mul_pd(sixteenth, q))));
+  const __m256i exponent = _mm256_slli_epi64(_mm256_andnot_si256(_mm256_set1_epi64x(15), bits), 48);
+  return _mm256_and_pd(there, _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(y), exponent)));
 }
 
 /// Four floats of sixteen as doubles: number j of four.
@@ -300,19 +296,23 @@ DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size
 
 DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
   const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-  __m256d low = _mm256_setzero_pd(), high = low;
-  for (std::size_t i = 0; i < n; i += 32) {
-    __m256 w[4];
-    for (std::size_t k = 0; k < 4; ++k) {
-      w[k] = exp2_weights(exponents(load(values + i + 8 * k), reference, narrow));
+  wide_sum mass = zero_sum();
+  for (std::size_t i = 0; i < n; i += 64) {
+    __m256 sums[2];
+    for (std::size_t j = 0; j < 2; ++j) {
+      __m256 w[4];
+      for (std::size_t k = 0; k < 4; ++k) {
+        w[k] = exp2_weights(exponents(load(values + i + 16 * k + 8 * j), reference, narrow));
+      }
+      sums[j] = sum_of_four(w[0], w[1], w[2], w[3]);
     }
-    const __m256 sum = _mm256_add_ps(_mm256_add_ps(w[0], w[1]), _mm256_add_ps(w[2], w[3]));
-    low = _mm256_add_pd(low, low_half(sum));
-    high = _mm256_add_pd(high, high_half(sum));
+    add(mass, sums[0], sums[1]);
   }
-  alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, _mm256_add_pd(low, high));
-  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  alignas(32) double lanes[16];
+  store(mass, lanes);
+  double total = 0;
+  for (const double lane : lanes) total = rounded(total + lane);
+  return total;
 }
 
 DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {

@@ -195,29 +195,22 @@ DECANT_AVX512 inline double weight_sum(const float* values, std::uint64_t keep, 
 
 /// math::exp in 8 lanes, for x <= 0.
 DECANT_AVX512_INLINE __m512d exp_of_negative(__m512d x) noexcept {
-  constexpr double coefficients[] = {1.0 / 479001600.0,
-                                     1.0 / 39916800.0,
-                                     1.0 / 3628800.0,
-                                     1.0 / 362880.0,
-                                     1.0 / 40320.0,
-                                     1.0 / 5040.0,
-                                     1.0 / 720.0,
-                                     1.0 / 120.0,
-                                     1.0 / 24.0,
-                                     1.0 / 6.0,
-                                     0.5};
-  const __mmask8 there = _mm512_cmp_pd_mask(x, _mm512_set1_pd(-708.3964185322641), _CMP_GE_OQ);
-  const __m512d scaled = kept(_mm512_mul_pd(x, _mm512_set1_pd(1.4426950408889634)));
-  const __m512d k =
-      _mm512_roundscale_pd(kept(_mm512_sub_pd(scaled, _mm512_set1_pd(0.5))), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-  const __m512d high = kept(_mm512_mul_pd(k, _mm512_set1_pd(0x1.62e42fee00000p-1)));
-  const __m512d low = kept(_mm512_mul_pd(k, _mm512_set1_pd(0x1.a39ef35793c76p-33)));
+  using c = exp_constants;
+  const __mmask8 there = _mm512_cmp_pd_mask(x, _mm512_set1_pd(c::lowest), _CMP_GE_OQ);
+  const __m512d shifted =
+      kept(_mm512_add_pd(kept(_mm512_mul_pd(x, _mm512_set1_pd(c::per_sixteenth))), _mm512_set1_pd(c::to_nearest)));
+  const __m512d k = kept(_mm512_sub_pd(shifted, _mm512_set1_pd(c::to_nearest)));
+  const __m512d high = kept(_mm512_mul_pd(k, _mm512_set1_pd(c::high)));
+  const __m512d low = kept(_mm512_mul_pd(k, _mm512_set1_pd(c::low)));
   const __m512d r = kept(_mm512_sub_pd(kept(_mm512_sub_pd(x, high)), low));
-  __m512d p = _mm512_set1_pd(1.0 / 6227020800.0);
-  for (const double c : coefficients) p = kept(_mm512_add_pd(kept(_mm512_mul_pd(p, r)), _mm512_set1_pd(c)));
-  const __m512d tail = kept(_mm512_mul_pd(kept(_mm512_mul_pd(r, r)), p));
-  const __m512d y = kept(_mm512_add_pd(_mm512_set1_pd(1.0), kept(_mm512_add_pd(r, tail))));
-  return _mm512_maskz_scalef_pd(there, y, k);
+  __m512d p = _mm512_set1_pd(c::leading);
+  for (const double a : c::coefficients) p = kept(_mm512_add_pd(kept(_mm512_mul_pd(p, r)), _mm512_set1_pd(a)));
+  const __m512d q = kept(_mm512_add_pd(r, kept(_mm512_mul_pd(kept(_mm512_mul_pd(r, r)), p))));
+  const __m512i bits = _mm512_castpd_si512(shifted);
+  const __m512d sixteenth = _mm512_permutex2var_pd(_mm512_load_pd(sixteenths), bits, _mm512_load_pd(sixteenths + 8));
+  const __m512d y = kept(_mm512_add_pd(sixteenth, kept(_mm512_mul_pd(sixteenth, q))));
+  const __m512i exponent = _mm512_slli_epi64(_mm512_andnot_si512(_mm512_set1_epi64(15), bits), 48);
+  return _mm512_castsi512_pd(_mm512_maskz_add_epi64(there, _mm512_castpd_si512(y), exponent));
 }
 
 DECANT_AVX512 inline portable::mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale,
@@ -260,14 +253,15 @@ DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const
     for (std::size_t k = 0; k < 4; ++k) {
       w[k] = exp2_weights(exponents(load(values + i + 16 * k), reference, narrow));
     }
-    const __m512 sum = _mm512_add_ps(_mm512_add_ps(w[0], w[1]), _mm512_add_ps(w[2], w[3]));
-    low = _mm512_add_pd(low, low_half(sum));
-    high = _mm512_add_pd(high, high_half(sum));
+    const __m512 sum = kept(_mm512_add_ps(kept(_mm512_add_ps(w[0], w[1])), kept(_mm512_add_ps(w[2], w[3]))));
+    low = kept(_mm512_add_pd(low, low_half(sum)));
+    high = kept(_mm512_add_pd(high, high_half(sum)));
   }
-  alignas(64) double lanes[8];
-  _mm512_store_pd(lanes, _mm512_add_pd(low, high));
+  alignas(64) double lanes[16];
+  _mm512_store_pd(lanes, low);
+  _mm512_store_pd(lanes + 8, high);
   double total = 0;
-  for (const double lane : lanes) total += lane;
+  for (const double lane : lanes) total = rounded(total + lane);
   return total;
 }
 

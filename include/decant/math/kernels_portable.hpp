@@ -148,11 +148,19 @@ DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, fl
 }
 
 /// The sum of the weights of n values (a multiple of 64), but for roundings: of each weight by some 2e-7 of it and 2e-7
-/// of its exponent, and of sums of four to float.
+/// of its exponent, and of sums of four to float. The same bits on every instruction set.
 DECANT_STRICT inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(weight(values[i], p));
-  return sum;
+  double lanes[16] = {};
+  for (std::size_t i = 0; i < n; i += 64) {
+    for (std::size_t j = 0; j < 16; ++j) {
+      float w[4];
+      for (std::size_t k = 0; k < 4; ++k) w[k] = weight(values[i + 16 * k + j], p);
+      lanes[j] = rounded(lanes[j] + static_cast<double>(rounded(rounded(w[0] + w[1]) + rounded(w[2] + w[3]))));
+    }
+  }
+  double total = 0;
+  for (const double lane : lanes) total = rounded(total + lane);
+  return total;
 }
 
 /// The sum of z - reference over n values (a multiple of 16) that are not -inf, and of its square, in double.

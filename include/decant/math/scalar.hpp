@@ -44,35 +44,41 @@ namespace decant::math {
 
 DECANT_STRICT_BEGIN
 
-/// e^x in double, within 1 ulp or so; 0 below the smallest normal number, +inf above the largest.
+/// 2^(j / 16) for j = 0 .. 15, rounded to nearest.
+alignas(64) inline constexpr double sixteenths[16] = {
+    0x1.0000000000000p+0, 0x1.0b5586cf9890fp+0, 0x1.172b83c7d517bp+0, 0x1.2387a6e756238p+0,
+    0x1.306fe0a31b715p+0, 0x1.3dea64c123422p+0, 0x1.4bfdad5362a27p+0, 0x1.5ab07dd485429p+0,
+    0x1.6a09e667f3bcdp+0, 0x1.7a11473eb0187p+0, 0x1.8ace5422aa0dbp+0, 0x1.9c49182a3f090p+0,
+    0x1.ae89f995ad3adp+0, 0x1.c199bdd85529cp+0, 0x1.d5818dcfba487p+0, 0x1.ea4afa2a490dap+0};
+
+/// e^x = 2^(k / 16) e^r with |r| <= ln 2 / 32: the constants that every form of exp shares.
+struct exp_constants {
+  static constexpr double lowest = -708.396, highest = 709.782712893384;  // beyond: 0 and +inf
+  static constexpr double per_sixteenth = 0x1.71547652b82fep+4;           // 16 / ln 2
+  static constexpr double to_nearest = 0x1.8p52;  // adding it leaves no fraction bits, and k in the lowest ones
+  static constexpr double high = 0x1.62e42fee00000p-5, low = 0x1.a39ef35793c76p-37;  // ln 2 / 16
+  static constexpr double leading = 1.0 / 5040.0;
+  static constexpr double coefficients[] = {1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5};
+};
+
+/// e^x in double, within 1 ulp or so; 0 where it would be below the smallest normal number (by a few parts in 10^4 of
+/// it), +inf above the largest.
 DECANT_STRICT inline double exp(double x) noexcept {
+  using c = exp_constants;
   if (is_nan(x)) return x;
-  if (x > 709.782712893384) return std::bit_cast<double>(0x7FF0000000000000U);
-  if (x < -708.3964185322641) return 0;
-  constexpr double log2e = 1.4426950408889634, ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
-  const double scaled = product(x, log2e);
-  const auto k = static_cast<std::int64_t>(scaled + (scaled < 0 ? -0.5 : 0.5));
-  const double kd = static_cast<double>(k);
-  const double r = (x - product(kd, ln2_high)) - product(kd, ln2_low);  // |r| <= ln2 / 2; the first product is exact
-  double p = 1.0 / 6227020800.0;
-  p = product(p, r) + 1.0 / 479001600.0;
-  p = product(p, r) + 1.0 / 39916800.0;
-  p = product(p, r) + 1.0 / 3628800.0;
-  p = product(p, r) + 1.0 / 362880.0;
-  p = product(p, r) + 1.0 / 40320.0;
-  p = product(p, r) + 1.0 / 5040.0;
-  p = product(p, r) + 1.0 / 720.0;
-  p = product(p, r) + 1.0 / 120.0;
-  p = product(p, r) + 1.0 / 24.0;
-  p = product(p, r) + 1.0 / 6.0;
-  p = product(p, r) + 0.5;
-  const double y = 1.0 + (r + product(product(r, r), p));
-  // Two factors, because 2^1024 alone does not exist.
-  const std::int64_t half = k / 2;
-  const auto power_of_two = [](std::int64_t n) {
-    return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
-  };
-  return y * power_of_two(half) * power_of_two(k - half);
+  if (x > c::highest) return std::bit_cast<double>(0x7FF0000000000000U);
+  if (x < c::lowest) return 0;
+  const double shifted = rounded(product(x, c::per_sixteenth) + c::to_nearest);
+  const double k = rounded(shifted - c::to_nearest);
+  const double r = rounded(rounded(x - product(k, c::high)) - product(k, c::low));  // the first product is exact
+  double p = c::leading;
+  for (const double coefficient : c::coefficients) p = rounded(product(p, r) + coefficient);
+  const double q = rounded(r + product(product(r, r), p));
+  const auto bits = std::bit_cast<std::uint64_t>(shifted);
+  const double sixteenth = sixteenths[bits % 16];
+  const double y = rounded(sixteenth + product(sixteenth, q));  // in [0.97, 2)
+  // Adds k / 16, rounded down, to the exponent.
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(y) + ((bits & ~std::uint64_t{15}) << 48));
 }
 
 /// ln x in double for x > 0, within 1 ulp or so; -inf for 0, NaN below.
@@ -111,6 +117,26 @@ DECANT_STRICT inline double log(double x) noexcept {
   return product(e, ln2_high) + ((2.0 * s + product(product(2.0 * s, s2), p)) + product(e, ln2_low));
 }
 
+/// e^x - 1, without what the subtraction would round away. (Kahan: the errors of u - 1 and of ln u cancel.)
+DECANT_STRICT inline double expm1(double x) noexcept {
+  const double u = exp(x);
+  if (u == 1.0) return x;
+  const double less = u - 1.0;
+  return less == -1.0 || !is_finite(u) ? less : product(less, x) / log(u);
+}
+
+/// ln(1 + x) for x > -1, without what the sum would round away.
+DECANT_STRICT inline double log1p(double x) noexcept {
+  const double u = 1.0 + x;
+  if (u == 1.0) return x;
+  return u == 0.0 || !is_finite(u) ? log(u) : product(log(u), x) / (u - 1.0);
+}
+
 DECANT_STRICT_END
+
+/// ln(1 - e^x) for x < 0: what a logarithm of a probability x leaves to all else. -inf for 0.
+[[nodiscard]] inline double log1m_exp(double x) noexcept {
+  return x > -0.6931471805599453 ? log(-expm1(x)) : log1p(-exp(x));
+}
 
 }  // namespace decant::math

@@ -44,7 +44,7 @@ class eta_cutoff : public made_or_error<eta_cutoff> {
     if (off() || row.status() != row_status::ok) return;
     const double log_epsilon = math::log(epsilon_);
     const double threshold = std::min(log_epsilon, log_epsilon / 2 - row.entropy());
-    detail::keep_within(row, threshold - row.log_probability(row.argmax()), min_keep_, at_border_);
+    detail::keep_probable(row, threshold, min_keep_, at_border_);
   }
 
   [[nodiscard]] bool off() const { return epsilon_ == 0; }

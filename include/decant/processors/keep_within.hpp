@@ -10,6 +10,9 @@
 
 namespace decant::detail {
 
+/// As keep_within's `least`: the count alone decides.
+inline constexpr double above_every_token = 1;
+
 /// Keeps the tokens for which logit - max >= `least`, and the largest `min_keep` (at least one) in any case.
 ///
 /// What keep_above does, with the threshold counted from the maximum: however high the logits stand, after a low
@@ -22,6 +25,17 @@ inline void keep_within(candidates& row, double least, std::size_t min_keep, tie
     row.visit_below_max([&](token_id id, double below) { least = id == last ? below : least; });
   }
   row.keep_near_max(least, min_keep);
+}
+
+/// The same for tokens with ln p >= log_p + argmax_power * ln (the largest p).
+inline void keep_probable(candidates& row, double log_p, std::size_t min_keep, ties at_border = ties::lower_id,
+                          double argmax_power = 0) {
+  if (row.status() != row_status::ok) return;
+  min_keep = std::max<std::size_t>(min_keep, 1);
+  if (at_border == ties::keep && row.count_probable(log_p, argmax_power) < min_keep) {
+    return keep_within(row, above_every_token, min_keep, ties::keep);
+  }
+  row.keep_probable(log_p, min_keep, argmax_power);
 }
 
 }  // namespace decant::detail

@@ -9,7 +9,6 @@
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/math/scalar.hpp>
-#include <decant/processors/keep_within.hpp>
 
 namespace decant {
 
@@ -33,8 +32,7 @@ class top_a : public made_or_error<top_a> {
   }
 
   void operator()(candidates& row, const step_context&) const {
-    if (off() || row.status() != row_status::ok) return;
-    detail::keep_within(row, math::log(a_) + row.log_probability(row.argmax()), min_keep_);
+    if (!off()) row.keep_probable(math::log(a_), min_keep_, 2);
   }
 
   [[nodiscard]] bool off() const { return a_ == 0; }

@@ -37,8 +37,7 @@ class top_k : public made_or_error<top_k> {
     if (off()) return;
     const std::size_t count = std::max(static_cast<std::size_t>(k_), min_keep_);
     if (at_border_ == ties::lower_id) return row.keep_largest(count);
-    constexpr double above_every_token = 1;  // so that the count alone decides
-    if (count < row.size()) detail::keep_within(row, above_every_token, count, ties::keep);
+    if (count < row.size()) detail::keep_within(row, detail::above_every_token, count, ties::keep);
   }
 
   [[nodiscard]] bool off() const { return k_ <= 0; }

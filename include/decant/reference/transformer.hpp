@@ -128,6 +128,8 @@ class transformer {
   [[nodiscard]] std::size_t n_layers() const noexcept { return static_cast<std::size_t>(config().n_layers); }
   [[nodiscard]] const model_config& config() const noexcept { return pass_.config(); }
   [[nodiscard]] const model_weights& weights() const noexcept { return pass_.weights(); }
+  /// Sizes and weights, to make another model that shares them: `transformer_batch(model.as_checkpoint())`.
+  [[nodiscard]] checkpoint as_checkpoint() const { return pass_.as_checkpoint(); }
 
   /// Forgets all tokens after the first `length`. Rows and hidden states of the last call stay valid.
   void truncate(std::size_t length) {

@@ -63,6 +63,8 @@ class transformer_pass {
 
   [[nodiscard]] const model_config& config() const noexcept { return config_; }
   [[nodiscard]] const model_weights& weights() const noexcept { return *weights_; }
+  /// Sizes and weights, which the copy shares.
+  [[nodiscard]] checkpoint as_checkpoint() const { return {config_, weights_}; }
 
   /// Makes room for passes of `count` rows.
   void reserve(Eigen::Index count) {

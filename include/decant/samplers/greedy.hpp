@@ -16,6 +16,7 @@ namespace decant {
 class greedy {
  public:
   static constexpr bool takes_argmax = true;
+  static constexpr bool only_narrows = true;
 
   token_id operator()(candidates& row, const step_context& context) const {
     narrow(row, context);

@@ -102,6 +102,7 @@ class mirostat_state {
 class mirostat : public made_or_error<mirostat> {
  public:
   static constexpr std::string_view name = "mirostat";
+  static constexpr bool only_narrows = true;
 
   /// `tau` in bits a token, `eta` the learning rate.
   explicit mirostat(double tau = 5, double eta = 0.1, mirostat_surprise observed = mirostat_surprise::original)
@@ -121,7 +122,7 @@ class mirostat : public made_or_error<mirostat> {
 
   void narrow(candidates& row, const step_context&) const {
     if (row.status() != row_status::ok) return;
-    row.keep_above(row.log_sum() - math::product(mu() + 1e-9, nats_per_bit));
+    row.keep_probable(-math::product(mu() + 1e-9, nats_per_bit));
   }
 
   /// The largest surprise that is let through, in bits.

@@ -61,6 +61,7 @@ inline double mirostat_count(double s, double mu, double n) {
 class mirostat_v1 : public made_or_error<mirostat_v1> {
  public:
   static constexpr std::string_view name = "mirostat_v1";
+  static constexpr bool only_narrows = true;
 
   explicit mirostat_v1(double tau = 5, double eta = 0.1, mirostat_surprise observed = mirostat_surprise::original,
                        std::size_t m = 100)

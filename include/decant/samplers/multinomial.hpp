@@ -16,6 +16,8 @@ namespace decant {
 /// Reference: Bishop, "Pattern recognition and machine learning", 2006, section 8.1.2.
 class multinomial {
  public:
+  static constexpr bool only_narrows = true;
+
   token_id operator()(candidates& row, const step_context& context) const { return row.draw(context.draws); }
 
   /// The law is the row as it stands.
