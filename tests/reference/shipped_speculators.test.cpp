@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The trained heads and the feature drafter against the numbers that the script which trained them printed.
 
+#include <decant/reference/feature_drafter.hpp>
 #include <decant/reference/headed_transformer.hpp>
 
 #include "support/catch.hpp"
@@ -85,5 +86,33 @@ TEST_CASE("shipped heads: the rows that training printed", "[reference][token_he
     CHECK((shares[k][0] > 0.1 && shares[k][0] < 0.5));
     CHECK(shares[k][0] > shares[k][1]);
     if (k > 0) CHECK(shares[k][0] < shares[k - 1][0]);
+  }
+}
+
+TEST_CASE("shipped feature drafter: the chain that training printed", "[reference][feature_drafter]") {
+  const expectation expected = expectation::read();
+  REQUIRE(expected.drafts.size() == 4);
+  const auto target = read_checkpoint(models / "target.bin");
+  REQUIRE(target);
+  auto drafter = feature_drafter::load(models / "features.bin", *target);
+  REQUIRE(drafter);
+  transformer model(*target);
+  model.score(expected.tokens);
+  std::vector<float> features;
+  for (std::size_t i = 0; i < expected.tokens.size(); ++i) {
+    features.insert(features.end(), model.hidden(i).begin(), model.hidden(i).end());
+  }
+  candidates row;
+  row.bind(model.row(expected.tokens.size() - 1));
+  CHECK(row.argmax() == expected.first);
+
+  std::vector<token_id> paired(expected.tokens.begin() + 1, expected.tokens.end());
+  paired.push_back(expected.first);
+  check_top(drafter->extend(paired, features), expected.drafts[0]);
+  for (std::int32_t node = 0; node < 3; ++node) {
+    const token_id token = expected.drafts[static_cast<std::size_t>(node)][0].token;
+    const std::int32_t parent = node - 1;
+    drafter->grow(std::span(&token, 1), std::span(&parent, 1));
+    check_top(drafter->row(static_cast<std::size_t>(node)), expected.drafts[static_cast<std::size_t>(node) + 1]);
   }
 }

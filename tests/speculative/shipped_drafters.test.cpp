@@ -106,9 +106,8 @@ void check_all(std::size_t count) {
   all.emplace_back("multi-token prediction", drafter(decant::multi_token_prediction(chain())));
   all.emplace_back("draft and verify", drafter(decant::draft_and_verify(model, chain(), second_layer, exit)));
   all.emplace_back("swift", drafter(decant::swift(model, chain(), {.exit = exit})));
-  if (const auto network = decant::feature_drafter::load(models / "features.bin", files.weights)) {
-    all.emplace_back("eagle", drafter(decant::eagle(*network, {.width = 4, .depth = 4, .nodes = 24})));
-  }
+  const auto network = *decant::feature_drafter::load(models / "features.bin", files.weights);
+  all.emplace_back("eagle", drafter(decant::eagle(network, {.width = 4, .depth = 4, .nodes = 24})));
   for (auto& [name, from_inside] : all) {
     CAPTURE(name);
     CHECK(accepted_of(files, model, from_inside, prompts, plain) > tokens / 20);
