@@ -136,16 +136,20 @@ class beam {
 
   /// The results so far, the best first.
   [[nodiscard]] beam_result result() const {
-    beam_result all;
+    std::vector<std::pair<std::size_t, const finished_hypothesis*>> ranked;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (const finished_hypothesis& ended : groups_[g].finished.kept()) {
-        all.hypotheses.push_back({links_.tokens(ended.link), ended.log_prob, ended.score, ended.diversity,
-                                  ended.coverage, ended.finish, ended.end_token, g});
-      }
+      for (const finished_hypothesis& ended : groups_[g].finished.kept()) ranked.emplace_back(g, &ended);
     }
-    std::stable_sort(all.hypotheses.begin(), all.hypotheses.end(),
-                     [](const hypothesis& a, const hypothesis& b) { return a.score > b.score; });
-    if (all.hypotheses.size() > options_.n_best) all.hypotheses.resize(options_.n_best);
+    std::ranges::sort(ranked, [](const auto& a, const auto& b) {
+      // Equal ones stay in their order.
+      return a.second->score != b.second->score ? a.second->score > b.second->score : a < b;
+    });
+    if (ranked.size() > options_.n_best) ranked.resize(options_.n_best);
+    beam_result all;
+    for (const auto& [g, ended] : ranked) {
+      all.hypotheses.push_back({links_.tokens(ended->link), ended->log_prob, ended->score, ended->diversity,
+                                ended->coverage, ended->finish, ended->end_token, g});
+    }
     all.end = end_;
     all.steps = step_;
     all.status = not_finite_
