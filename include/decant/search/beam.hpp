@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -137,16 +136,20 @@ class beam {
 
   /// The results so far, the best first.
   [[nodiscard]] beam_result result() const {
-    beam_result all;
+    std::vector<std::pair<std::size_t, const finished_hypothesis*>> ranked;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (const finished_hypothesis& ended : groups_[g].finished.kept()) {
-        // After its equals, as std::stable_sort would; which clang++ warns of, for the buffer that libstdc++ gives it.
-        const auto place = std::ranges::upper_bound(all.hypotheses, ended.score, std::greater<>(), &hypothesis::score);
-        all.hypotheses.insert(place, hypothesis{links_.tokens(ended.link), ended.log_prob, ended.score, ended.diversity,
-                                                ended.coverage, ended.finish, ended.end_token, g});
-      }
+      for (const finished_hypothesis& ended : groups_[g].finished.kept()) ranked.emplace_back(g, &ended);
     }
-    if (all.hypotheses.size() > options_.n_best) all.hypotheses.resize(options_.n_best);
+    std::ranges::sort(ranked, [](const auto& a, const auto& b) {
+      // Equal ones stay in their order.
+      return a.second->score != b.second->score ? a.second->score > b.second->score : a < b;
+    });
+    if (ranked.size() > options_.n_best) ranked.resize(options_.n_best);
+    beam_result all;
+    for (const auto& [g, ended] : ranked) {
+      all.hypotheses.push_back({links_.tokens(ended->link), ended->log_prob, ended->score, ended->diversity,
+                                ended->coverage, ended->finish, ended->end_token, g});
+    }
     all.end = end_;
     all.steps = step_;
     all.status = not_finite_
