@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Compares benchmark results with bench/goals.json: one table, and exit code 1 if a goal is missed or not measured.
 
-Results are what Google Benchmark writes (--benchmark_out=FILE) from decant_bench_chain and decant_bench_step. Several
-files count together; of a row measured several times the median counts. With --compile the cost of including decant is
+Results are what Google Benchmark writes (--benchmark_out=FILE) from decant_bench_chain, decant_bench_step and
+decant_bench_search. Several files count together; of a row measured several times the median counts. With --compile the cost of including decant is
 measured as well. Only the standard library is needed.
 
   decant_bench_chain --benchmark_filter="$(python3 bench/compare.py --filter)" --benchmark_out=chain.json
   decant_bench_step --benchmark_filter="$(python3 bench/compare.py --filter)" --benchmark_out=step.json
-  python3 bench/compare.py chain.json step.json --compile g++ --svg passes.svg
+  decant_bench_search --benchmark_filter="$(python3 bench/compare.py --filter)" --benchmark_out=search.json
+  python3 bench/compare.py chain.json step.json search.json --compile g++ --svg passes.svg
 
 In a name of goals.json, the row "worst" stands for the maximum over the five ordinary rows. A goal says one of
   limit        what the row may take, in passes (compile/...: times the standard headers; tiny rows: microseconds)

@@ -95,11 +95,30 @@ struct batch {
 struct open_batch : batch {
   std::span<const float> hidden(std::size_t, std::size_t) { return {}; }
 };
+struct constraint {
+  void fill(std::span<std::uint64_t>) {}
+  void accept(token_id) {}
+  void rollback(std::size_t) {}
+  [[nodiscard]] bool finished() const { return true; }
+};
+struct unique_constraint : constraint {
+  unique_constraint(const unique_constraint&) = delete;
+  unique_constraint& operator=(const unique_constraint&) = delete;
+};
+struct progressing : constraint {
+  [[nodiscard]] std::size_t progress() const { return 0; }
+  [[nodiscard]] std::size_t progress_after(token_id) const { return 0; }
+  [[nodiscard]] std::size_t goal() const { return 0; }
+  void advancing(std::vector<token_id>&) const {}
+};
 struct sizeless {
   std::span<const float> evaluate(std::span<const token_id>) { return {}; }
   void truncate(std::size_t) {}
 };
 
+static_assert(decant::TokenConstraint<constraint> && decant::TokenConstraint<progressing>);
+static_assert(!decant::TokenConstraint<unique_constraint> && !decant::TokenConstraint<processor>);
+static_assert(decant::ProgressConstraint<progressing> && !decant::ProgressConstraint<constraint>);
 static_assert(decant::LogitsProcessor<processor> && decant::LogitsProcessor<changing_processor>);
 static_assert(!decant::LogitsProcessor<returning> && !decant::LogitsProcessor<sampler> &&
               !decant::LogitsProcessor<int>);

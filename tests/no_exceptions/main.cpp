@@ -175,6 +175,21 @@ void presets() {
   check(!decant::llama_cpp_order::from_names("top_q").has_value(), "an unknown stage is refused");
 }
 
+void searches() {
+  decant::stateless model(
+      [](std::span<const decant::token_id> text) { return std::vector<float>{text.size() > 2 ? 9.0F : 0.0F, 1, 0}; });
+  const std::vector<decant::token_id> prompt{1};
+  const auto phrases = decant::required_phrases::make(std::vector<decant::phrase_choice>{{{{2, 1}}}});
+  const decant::beam_options options{.end_tokens = {0}, .constraint = *phrases};
+  check(!options.validate().has_value(), "options of a search that break no rule");
+  const decant::beam_result found = decant::beam_search(model, prompt, options);
+  check(found.best() != nullptr && found.best()->tokens == std::vector<decant::token_id>{2, 1, 0},
+        "a constrained search");
+  check(decant::beam_options{.width = 0}.validate().has_value(), "a search refuses to be without width");
+  refused(decant::required_phrases::make(std::vector<decant::phrase_choice>{{}}), "required_phrases.alternatives", "0",
+          "required_phrases refuses a choice of nothing");
+}
+
 }  // namespace
 
 int main() {
@@ -186,5 +201,6 @@ int main() {
   generations();
   watermarks();
   presets();
+  searches();
   return failures == 0 ? 0 : 1;
 }

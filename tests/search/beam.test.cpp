@@ -3,10 +3,6 @@
 
 #include "support/catch.hpp"
 
-// This unit counts the allocations of the whole program.
-#define DECANT_TESTING_COUNT_ALLOCATIONS
-#include <decant/testing/counting_allocator.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -21,6 +17,7 @@
 #include <decant/processors/repetition_penalty.hpp>
 #include <decant/processors/top_k.hpp>
 #include <decant/samplers/mirostat.hpp>
+#include <decant/testing/counting_allocator.hpp>
 #include <decant/testing/enumerate.hpp>
 
 #include "search/models.hpp"

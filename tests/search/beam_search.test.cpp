@@ -104,8 +104,9 @@ TEST_CASE("beams are what their definition says, for every penalty, way to stop 
   }
 }
 
-TEST_CASE("a beam that holds everything finds the best of all, whatever the penalty and the way to stop",
-          "[search][beam]") {
+TEST_CASE(
+    "a beam that holds everything finds the best of all, whatever the penalty and the way to stop (OpenNMT-py#1320)",
+    "[search][beam]") {
   // Three tokens other than the end, four steps: at most 3^3 live hypotheses that matter, and 121 outputs.
   for (const penalty_case& penalty : penalties()) {
     for (const auto how : {early_stopping::first_n, early_stopping::heuristic, early_stopping::exact}) {
@@ -136,7 +137,8 @@ TEST_CASE("with a width of n^(T-1) the most probable sequence of T tokens is fou
   }
 }
 
-TEST_CASE("exact stopping gives what running to the maximum length gives", "[search][beam]") {
+TEST_CASE("exact stopping gives what running to the maximum length gives (transformers#20901, #21368)",
+          "[search][beam]") {
   std::size_t sooner = 0;
   for (const penalty_case& penalty : penalties()) {
     for (std::uint64_t seed = 1; seed <= 25; ++seed) {
@@ -220,7 +222,7 @@ TEST_CASE("results come best first, end once, and say with which end", "[search]
   CHECK((ended[0] > 0 && ended[1] > 0));
 }
 
-TEST_CASE("a request is served alone and in a batch alike", "[search][beam]") {
+TEST_CASE("a request is served alone and in a batch alike (transformers#38778)", "[search][beam]") {
   any_model model(random_rows(6, 4));
   const std::vector<ids> prompts{{1}, {2, 3, 4, 5}, {0, 0}, {5, 1}};
   std::vector<decant::beam_request> requests;
@@ -253,7 +255,8 @@ row_function always(std::vector<float> row) {
 
 constexpr float gone = decant::gone;
 
-TEST_CASE("a vocabulary smaller than the beam gives fewer live hypotheses, and no inventions", "[search][beam]") {
+TEST_CASE("a vocabulary smaller than the beam gives fewer live hypotheses, and no inventions (whisper.cpp#474)",
+          "[search][beam]") {
   any_model model(always({1, 1}));
   std::vector<std::size_t> live;
   const auto found =
@@ -320,7 +323,8 @@ TEST_CASE("a bad row of one request does not touch another", "[search][beam]") {
   CHECK(found[1].best()->tokens == ids{1, 1});
 }
 
-TEST_CASE("when processors ban every alternative there is no token, and the status is empty", "[search][beam]") {
+TEST_CASE("when processors ban every alternative there is no token, and the status is empty (OpenNMT-py#745)",
+          "[search][beam]") {
   any_model model(random_rows(4, 1, 0));
   const auto none = beam_search(model, ids{0}, {.processors = {decant::suppress_tokens({0, 1, 2, 3})}});
   CHECK(none.hypotheses.empty());
@@ -424,7 +428,7 @@ TEST_CASE("what processors take away is missing in the score, or made up for on 
   CHECK(beam_search(model, ids{0}, options).best()->log_prob == Approx(2 * std::log(0.5)).epsilon(1e-6));
 }
 
-TEST_CASE("a temperature counts in the score", "[search][beam]") {
+TEST_CASE("a temperature counts in the score (CTranslate2#546)", "[search][beam]") {
   any_model model(always({0, 3}));
   const auto score = [&](decant::dynamic_chain processors) {
     return beam_search(model, ids{0}, {.width = 1, .max_new_tokens = 1, .processors = std::move(processors)})
@@ -444,7 +448,7 @@ TEST_CASE("logits far from zero lose nothing", "[search][beam]") {
   }
 }
 
-TEST_CASE("no hypothesis repeats an n-gram that its own text has", "[search][beam]") {
+TEST_CASE("no hypothesis repeats an n-gram that its own text has (fairseq#5206)", "[search][beam]") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     any_model model(random_rows(4, seed, 0));
     const auto found = beam_search(

@@ -142,6 +142,22 @@ TEST_CASE("a request can be cancelled, and the others go on", "[search][beam_str
   CHECK_THROWS_AS(search.result(2), assertion_error);
 }
 
+TEST_CASE("a callback that cancels leaves no sequence behind", "[search][beam_stream]") {
+  for (std::size_t last = 0; last < 4; ++last) {
+    recording_model model(random_rows(6, 7, 0));
+    beam_options options{.width = 4, .n_best = 4, .max_new_tokens = 9};
+    options.on_step = [&](const decant::beam_step& step) { return step.step < last; };
+    beam_stream<recording_model> search(model, ids{1}, options);
+    while (search.next()) {
+    }
+    CHECK(search.result().end == decant::search_end::cancelled);
+    CHECK(search.result().steps == last + 1);
+    REQUIRE(search.result().hypotheses.size() == 4);
+    CHECK(search.result().best()->tokens.size() == last + 1);
+    CHECK(model.count("start") + model.count("fork") == model.count("drop"));
+  }
+}
+
 TEST_CASE("a search that is cancelled before its first pass never began", "[search][beam_stream]") {
   recording_model model(random_rows(5, 3, 0));
   beam_stream<recording_model> search(model, ids{1}, {});

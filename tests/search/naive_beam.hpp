@@ -32,6 +32,18 @@ inline bool is_tied(const std::vector<naive_hypothesis>& all, std::size_t place)
   return (place > 0 && close(place - 1)) || (place + 1 < all.size() && close(place + 1));
 }
 
+/// By a number, the greatest first; equal ones stay in their order. (With libstdc++ 12, clang warns of
+/// std::stable_sort.)
+inline void sort_best_first(std::vector<naive_hypothesis>& all, double naive_hypothesis::* number) {
+  std::vector<naive_hypothesis> sorted;
+  for (naive_hypothesis& one : all) {
+    const auto place = std::upper_bound(sorted.begin(), sorted.end(), one,
+                                        [&](const auto& a, const auto& b) { return a.*number > b.*number; });
+    sorted.insert(place, std::move(one));
+  }
+  all = std::move(sorted);
+}
+
 using score_function = std::function<double(double log_prob, std::size_t length)>;
 
 struct naive_search {
@@ -60,7 +72,7 @@ struct naive_search {
   [[nodiscard]] std::vector<naive_hypothesis> all() const {
     std::vector<naive_hypothesis> found;
     enumerate({}, found);
-    std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.score > b.score; });
+    sort_best_first(found, &naive_hypothesis::score);
     return found;
   }
 
@@ -75,7 +87,7 @@ struct naive_search {
       for (const naive_hypothesis& parent : live) {
         for (naive_hypothesis& child : children(parent)) candidates.push_back(std::move(child));
       }
-      std::ranges::stable_sort(candidates, [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
+      sort_best_first(candidates, &naive_hypothesis::log_prob);
       candidates.resize(std::min(candidates.size(), std::max<std::size_t>(2, 1 + ends.size()) * width));
       live.clear();
       for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
@@ -87,7 +99,7 @@ struct naive_search {
           ++count;
         }
       }
-      std::ranges::stable_sort(finished, [](const auto& a, const auto& b) { return a.score > b.score; });
+      sort_best_first(finished, &naive_hypothesis::score);
       finished.resize(std::min(finished.size(), width));
       if (when == stop::first_n && static_cast<double>(count) >= patience * static_cast<double>(width)) break;
       if (finished.size() < width || live.empty()) continue;

@@ -4,13 +4,14 @@
 #include "support/catch.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <decant/core/draws.hpp>
 #include <decant/search/beam_search.hpp>
+#include <decant/testing/enumerate.hpp>
 
 #include "search/constraints.hpp"
 #include "search/models.hpp"
@@ -269,6 +270,41 @@ TEST_CASE("a constraint of any type shapes a search, and its hypotheses keep the
       CHECK(next == 3);
     }
   }
+}
+
+TEST_CASE("sampling under a constraint is not sampling from what fulfils it", "[search][required_phrases]") {
+  const naive_search naive{random_rows(3, 2, 0), {1}, {}, 3};
+  auto fulfilling = naive.all();
+  std::erase_if(fulfilling, [](const auto& one) { return std::ranges::adjacent_find(one.tokens) != one.tokens.end(); });
+  any_model model(naive.rows);
+  const auto law = decant::testing::enumerate_law([&](decant::decision_hook& hook) {
+    return beam_search(model, naive.prompt,
+                       {.width = 1,
+                        .max_new_tokens = 3,
+                        .sampling = decant::beam_sampling{.draws = 1},
+                        .constraint = no_doubles{.vocabulary = 3},
+                        .hook = &hook})
+        .best()
+        ->tokens;
+  });
+  REQUIRE(law.size() == fulfilling.size());
+  double mass = 0, furthest = 0;
+  for (const auto& one : fulfilling) mass += std::exp(one.log_prob);
+  for (const auto& one : fulfilling) {
+    // Each step draws from what is allowed there, whatever becomes of it later.
+    double local = 1;
+    for (std::size_t i = 0; i < one.tokens.size(); ++i) {
+      const auto row = naive.log_law({one.tokens.begin(), one.tokens.begin() + static_cast<std::ptrdiff_t>(i)});
+      double allowed = 0;
+      for (std::size_t v = 0; v < row.size(); ++v) {
+        if (i == 0 || static_cast<std::size_t>(one.tokens[i - 1]) != v) allowed += std::exp(row[v]);
+      }
+      local *= std::exp(row[static_cast<std::size_t>(one.tokens[i])]) / allowed;
+    }
+    CHECK(law.at(one.tokens) == Approx(local));
+    furthest = std::max(furthest, std::abs(local - std::exp(one.log_prob) / mass));
+  }
+  CHECK(furthest > 0.01);
 }
 
 }  // namespace required_phrases_test

@@ -320,7 +320,7 @@ class transformer {
   }
 
   void attention(std::size_t layer, const forward_options& options) {
-    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, auto out) {
+    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, const auto& out) {
       if (!tree_.parents.empty()) return attend_tree(layer, queries, keys, values, out, options);
       kv_layer& cache = cache_.layer(layer);
       cache.append(size_, keys.rows());

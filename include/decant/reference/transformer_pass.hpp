@@ -141,10 +141,10 @@ class transformer_pass {
   [[nodiscard]] auto state() const { return state_.topRows(count_); }
 
   /// The final norm of the rows: what the classifier sees. `out` is [count x dim].
-  void final_norm(detail::matrix_ref out) const { normalise(state(), out); }
+  void final_norm(const detail::matrix_ref& out) const { normalise(state(), out); }
 
   /// The final norm of any states: [n x dim] to [n x dim].
-  void normalise(const detail::const_matrix_ref& states, detail::matrix_ref out) const {
+  void normalise(const detail::const_matrix_ref& states, const detail::matrix_ref& out) const {
     detail::rms_norm(states, weights_->final_norm, out);
   }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -68,7 +67,9 @@ class beam {
     if (needs_context_) lanes_[root].tokens = prompt_;
     groups_.assign(options_.diversity.groups, group(group_width(), {root_link, root, 0, 0}));
     links_.reserve(std::min(2 * room_ * std::min(options_.width, most_reserved), most_reserved));
-    end_all_if(room_ == 0, search_end::length);
+    if (room_ > 0) return;
+    end_all(search_end::length);
+    hand_on();
   }
 
   /// Whether there is nothing more to do.
@@ -112,9 +113,12 @@ class beam {
       }
       select(g);
     }
+    if (!report_step()) {
+      for (group& g : groups_) keep_unfinished(g, g.next, step_ + 1);
+      end_all(search_end::cancelled);
+    }
     hand_on();
     ++step_;
-    report_step();
   }
   template <class RowOf>
   void advance(RowOf row_of) {
@@ -123,29 +127,29 @@ class beam {
 
   /// Ends the search. What lives then counts among the results, as it stands.
   void cancel() {
-    for (group& g : groups_) {
-      if (g.end != search_end::none) continue;
-      for (const live_hypothesis& live : g.live) {
-        if (links_.length(live.link) == 0) continue;
-        const final_score score = scored(live, step_);
-        if (g.finished.keeps(score.total)) keep(g, live, score, finish_reason::cancelled, no_token);
-      }
+    if (step_ > 0) {
+      for (group& g : groups_) keep_unfinished(g, g.live, step_);
     }
-    end_all_if(true, search_end::cancelled);
+    end_all(search_end::cancelled);
+    hand_on();
   }
 
   /// The results so far, the best first.
   [[nodiscard]] beam_result result() const {
-    beam_result all;
+    std::vector<std::pair<std::size_t, const finished_hypothesis*>> ranked;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (const finished_hypothesis& ended : groups_[g].finished.kept()) {
-        // After its equals, as std::stable_sort would; which clang++ warns of, for the buffer that libstdc++ gives it.
-        const auto place = std::ranges::upper_bound(all.hypotheses, ended.score, std::greater<>(), &hypothesis::score);
-        all.hypotheses.insert(place, hypothesis{links_.tokens(ended.link), ended.log_prob, ended.score, ended.diversity,
-                                                ended.coverage, ended.finish, ended.end_token, g});
-      }
+      for (const finished_hypothesis& ended : groups_[g].finished.kept()) ranked.emplace_back(g, &ended);
     }
-    if (all.hypotheses.size() > options_.n_best) all.hypotheses.resize(options_.n_best);
+    std::ranges::sort(ranked, [](const auto& a, const auto& b) {
+      // Equal ones stay in their order.
+      return a.second->score != b.second->score ? a.second->score > b.second->score : a < b;
+    });
+    if (ranked.size() > options_.n_best) ranked.resize(options_.n_best);
+    beam_result all;
+    for (const auto& [g, ended] : ranked) {
+      all.hypotheses.push_back({links_.tokens(ended->link), ended->log_prob, ended->score, ended->diversity,
+                                ended->coverage, ended->finish, ended->end_token, g});
+    }
     all.end = end_;
     all.steps = step_;
     all.status = not_finite_
@@ -437,14 +441,19 @@ class beam {
     });
   }
 
-  void end_all_if(bool condition, search_end why) {
-    if (!condition) return;
+  void keep_unfinished(group& g, const std::vector<live_hypothesis>& all, std::size_t length) {
+    if (g.end != search_end::none) return;
+    for (const live_hypothesis& live : all) {
+      const final_score score = scored(live, length);
+      if (g.finished.keeps(score.total)) keep(g, live, score, finish_reason::cancelled, no_token);
+    }
+  }
+
+  void end_all(search_end why) {
     for (group& g : groups_) {
-      if (g.end != search_end::none) continue;
-      g.end = end_ = why;
+      if (g.end == search_end::none) g.end = end_ = why;
       g.next.clear();
     }
-    hand_on();
   }
 
   // ---- between steps
@@ -497,15 +506,16 @@ class beam {
     }
   }
 
-  void report_step() {
-    if (!options_.on_step) return;
+  /// Tells the caller of the step that ends here; whether to go on.
+  [[nodiscard]] bool report_step() {
+    if (!options_.on_step) return true;
     hypothesis_link common = no_link;
     const auto also = [&](hypothesis_link link) { common = common == no_link ? link : links_.common(common, link); };
     std::size_t live = 0, finished = 0;
     const finished_hypothesis* best = nullptr;
     for (const group& g : groups_) {
-      for (const live_hypothesis& one : g.live) also(one.link);
-      live += g.live.size();
+      for (const live_hypothesis& one : g.next) also(one.link);
+      live += g.next.size();
       finished += g.finished_count;
       const auto kept = g.finished.kept();
       if (!kept.empty() && (best == nullptr || kept.front().score > best->score)) best = &kept.front();
@@ -517,7 +527,7 @@ class beam {
       links_.tokens(common, shared_, reported_);
       reported_ = links_.length(common);
     }
-    if (!options_.on_step({shared_, step_ - 1, live, finished}) && !ended()) cancel();
+    return options_.on_step({shared_, step_, live, finished}) || ended();
   }
 
   beam_options options_;

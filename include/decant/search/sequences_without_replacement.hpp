@@ -71,7 +71,7 @@ struct fresh_sequence {
 /// Complexity: a row is asked of the model once for each new prefix; a draw costs O(law) for each token of a sequence,
 /// and the trie O(law) memory for each prefix, where a truncation among the processors keeps laws short.
 /// Errors: parameter_error for max_new_tokens = 0 (options.validate() tells without exceptions). Misuse: an empty
-/// prompt; giving tokens to the model between two calls.
+/// prompt, processors that keep state, giving tokens to the model between two calls.
 /// Reference: Shi, Bieber, Sutton, "Incremental sampling without replacement for sequence models", ICML 2020,
 /// arXiv 2002.09067.
 template <Model M>
@@ -84,6 +84,7 @@ class sequences_without_replacement {
         draws_(draw_stream(options_.seed, options_.sequence).with_hook(options_.hook)),
         text_(prompt.begin(), prompt.end()) {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
+    DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     detail::raise_if(options_.validate());
     if (options_.context_length == 0) {
       if constexpr (requires { model.sequence_length(); }) options_.context_length = model.sequence_length();

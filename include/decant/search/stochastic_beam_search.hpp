@@ -114,6 +114,7 @@ class stochastic_beam_run {
   stochastic_beam_run(M& model, std::span<const token_id> prompt, stochastic_beam_options options)
       : model_(model), options_(std::move(options)), text_(prompt.begin(), prompt.end()), prompt_size_(prompt.size()) {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
+    DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     raise_if(options_.validate());
     if (options_.context_length == 0) {
       if constexpr (requires { model.sequence_length(); }) options_.context_length = model.sequence_length();
@@ -320,7 +321,7 @@ class stochastic_beam_run {
 /// reaches max_new_tokens is complete as it is. Equal values go to the higher ranked parent, then the lower id.
 /// Complexity: as beam search of width count + 1 (the last gives the weights); two logarithms a token of every row.
 /// Count = 1 is ancestral sampling. Errors: parameter_error for count = 0 or max_new_tokens = 0 (options.validate()
-/// tells without exceptions). Misuse: an empty prompt.
+/// tells without exceptions). Misuse: an empty prompt, processors that keep state.
 /// Reference: Kool, van Hoof, Welling, "Stochastic beams and where to find them: the Gumbel-top-k trick for sampling
 /// sequences without replacement", ICML 2019, arXiv 1903.06059.
 template <BatchModel M>

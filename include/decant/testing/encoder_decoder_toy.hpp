@@ -60,6 +60,7 @@ class encoder_decoder_toy {
       total += weights.back();
     }
     std::vector<float> out;
+    out.reserve(positions);
     for (const double w : weights) out.push_back(static_cast<float>(w / total));
     return out;
   }
