@@ -17,7 +17,7 @@
 #include <decant/testing/enumerate.hpp>
 #include <decant/testing/markov_model.hpp>
 
-#include "speculative/drivers.hpp"
+#include "speculative/output_law.hpp"
 #include "speculative/proposals.hpp"
 #include "support/catch.hpp"
 
@@ -115,8 +115,7 @@ TEST_CASE("staged drafts keep to the request", "[speculative][staged_draft]") {
 }
 
 void check_seeded_law(std::size_t seeds) {
-  const auto target = testing::random_markov_model(3, 1, 42);
-  auto model = drivers::tree_model(target);
+  auto model = drafter_tests::table_model(3, 1, 42);
   staged_draft drafter(table, draft_model(smaller, penalised()), penalised(), 2);
   const ids prompt{0, 1};
   const auto expected = testing::sequence_law(model, prompt, penalised(), 4);

@@ -77,7 +77,7 @@ class jacobi : public made_or_error<jacobi> {
  private:
   std::size_t window_;
   std::vector<token_id> guesses_;  // for the places after the text
-  std::size_t drafted_ = 0;  // tokens of the draft that is out
+  std::size_t drafted_ = 0;        // tokens of the draft that is out
   detail::row_workspace workspace_;
 };
 
