@@ -348,7 +348,7 @@ TEST_CASE("a thinking budget holds inside a draft (sglang#26330)", "[speculative
 TEST_CASE(
     "a constraint that starts after a marker starts inside a draft, and only if the marker is accepted (vLLM PR#44297)",
     "[speculative]") {
-  constexpr token_id marker = 9, allowed = 7;
+  static constexpr token_id marker = 9, allowed = 7;
   const auto after_marker = [](decant::candidates& row, const decant::step_context& context) {
     const auto output = context.output();
     if (std::ranges::find(output, marker) != output.end()) row.allow(std::span<const token_id>(&allowed, 1));
