@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <decant/search/beam_search.hpp>
@@ -145,6 +146,22 @@ TEST_CASE("what dissimilarity takes is reported, and in the score if it is to be
     }
   }
   CHECK(any);
+}
+
+TEST_CASE("what a step took off does not count in the ranks of the next", "[search][diversity]") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    any_model model(random_rows(6, seed, 0));
+    beam_options options = with(4, {.groups = 2, .strength = 1.5});
+    std::map<decant::hypothesis_link, double> taken{{decant::root_link, 0}};
+    std::vector<std::pair<std::size_t, double>> ranks;
+    options.on_candidate = [&](const beam_candidate& one) {
+      if (one.node != decant::no_link) taken[one.node] = one.diversity;
+      const double here = one.log_prob + one.diversity - taken.at(one.parent);
+      if (one.rank > 0) CHECK(here <= ranks.back().second + 1e-12);
+      ranks.emplace_back(one.rank, here);
+    };
+    (void)beam_search(model, ids{1}, options);
+  }
 }
 
 TEST_CASE("a measure of one's own may raise tokens from anywhere in the row", "[search][diversity]") {
