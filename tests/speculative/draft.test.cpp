@@ -80,6 +80,36 @@ TEST_CASE("a chain is a tree", "[speculative]") {
   CHECK(chain.mode() == proposal::deterministic);
 }
 
+TEST_CASE("the first path of a tree is a chain with the same tokens and laws", "[speculative]") {
+  draft tree = sample_tree();  // first children: 5, 6
+  tree.children_law(no_parent).ids = {5};
+  tree.children_law(0).ids = {6};
+  tree.children_law(4).ids = {9};
+  tree.keep_first_path();
+  CHECK(tree.is_chain());
+  CHECK(std::vector<token_id>(tree.tokens().begin(), tree.tokens().end()) == std::vector<token_id>{5, 6});
+  CHECK(tree.children_law(no_parent).ids == std::vector<token_id>{5});
+  CHECK(tree.children_law(0).ids == std::vector<token_id>{6});
+  CHECK(tree.first_child(1) == no_node);
+  CHECK(tree.next_sibling(0) == no_node);
+  CHECK(tree.add(3, 1) == 2);
+  CHECK(tree.depth(2) == 3);
+
+  draft late;  // the first path lies behind other branches
+  late.add(1);
+  late.add(2);
+  const auto below = late.add(4, 0);
+  const auto last = late.add(6, below);
+  late.children_law(0).ids = {4};
+  late.children_law(below).ids = {6};
+  late.children_law(last).ids = {7};
+  late.keep_first_path();
+  CHECK(std::vector<token_id>(late.tokens().begin(), late.tokens().end()) == std::vector<token_id>{1, 4, 6});
+  CHECK(late.children_law(0).ids == std::vector<token_id>{4});
+  CHECK(late.children_law(1).ids == std::vector<token_id>{6});
+  CHECK(late.children_law(2).ids == std::vector<token_id>{7});
+}
+
 TEST_CASE("laws belong to nodes, stay where they are and are empty after clear", "[speculative]") {
   draft tree;
   decant::law& at_root = tree.children_law(no_parent);

@@ -345,6 +345,30 @@ TEST_CASE("a thinking budget holds inside a draft (sglang#26330)", "[speculative
   CHECK(fast.tokens[4] == end);
 }
 
+TEST_CASE(
+    "a constraint that starts after a marker starts inside a draft, and only if the marker is accepted (vLLM PR#44297)",
+    "[speculative]") {
+  static constexpr token_id marker = 9, allowed = 7;
+  const auto after_marker = [](decant::candidates& row, const decant::step_context& context) {
+    const auto output = context.output();
+    if (std::ranges::find(output, marker) != output.end()) row.allow(std::span<const token_id>(&allowed, 1));
+  };
+  const auto chain = dynamic_chain{after_marker} | any_sampler(decant::greedy{});
+  for (const bool writes_marker : {true, false}) {
+    const auto next = [=](std::span<const token_id> tokens) {
+      std::vector<float> row(12, 0.0F);
+      row[tokens.size() == 3 && writes_marker ? std::size_t{marker} : tokens.size()] = 5;
+      return row;
+    };
+    auto model = function_model(next), alone = function_model(next);
+    script_drafter drafter{{0, 1, 2, marker, 4, 5, 6}};
+    const generate_options options{.max_new_tokens = 6, .seed = 1};
+    const speculation fast = speculated(model, prompt, drafter, chain, options, {.length = draft_length::fixed(3)});
+    check_same(fast, decant::generate(alone, prompt, chain, options));
+    CHECK(fast.tokens == (writes_marker ? ids{2, marker, allowed, allowed, allowed, allowed} : ids{2, 3, 4, 5, 6, 7}));
+  }
+}
+
 TEST_CASE("min_p holds at every position of a draft (vLLM#42744)", "[speculative]") {
   const auto flat = [](std::span<const token_id>) {
     return std::vector<float>{std::log(0.6F), std::log(0.3F), std::log(0.05F), std::log(0.05F)};

@@ -74,6 +74,12 @@ TEST_CASE(
   CHECK(outputs != law_of(p, 1));
 }
 
+TEST_CASE("the laws of one report: the first token, and two together (openvino.genai#4190)", "[speculative]") {
+  const model p = constant_model(law_of({5, 3, 2})), q = constant_model(law_of({2, 3, 5}));
+  CHECK(complete(round_of(rule, p, q, {{1}}).outputs, p, 1) == law_of(p, 1));
+  CHECK(complete(round_of(rule, p, q, {{1, 1}}).outputs, p, 2) == law_of(p, 2));
+}
+
 TEST_CASE("the golden acceptance and residual of methods.md N", "[speculative]") {
   const decant::law p = golden_laws::target(), q = golden_laws::drafted();
   CHECK(std::abs(1 - decant::excess(p, 1.0, q) - 0.665048377858) < 1e-9);

@@ -49,8 +49,7 @@ class draft_model {
       const step_context context = context_after(text_, request.context.prompt_size, request.context.draws);
       decoder_.law_of(row, context, q);
       if (q.empty() || (request.min_confidence > 0 && confidence(row, context, q) < request.min_confidence)) return;
-      const auto index = static_cast<std::uint32_t>(node + 1);
-      const token_id token = draw(q, request.draws.at(text_.size()), purpose::draft, index, workspace_);
+      const token_id token = draw(q, request.draws.at(text_.size()), purpose::draft, 0, workspace_);
       node = out.add(token, node);
       if (detail::decoder_keeps_state(decoder_)) decoder_.accept(token, decoder_.record_of(row, context, token));
       text_.push_back(token);

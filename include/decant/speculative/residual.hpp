@@ -75,8 +75,7 @@ template <class Law>
   using number = number_of<Law>;
   number sum(0);
   detail::for_each_of(p, q, [&](std::size_t, const number& of_p, const number& of_q) {
-    const number rest = scale * of_p - of_q;
-    if (rest > number(0)) sum += rest;
+    sum += std::max<number>(scale * of_p - of_q, number(0));
   });
   return sum;
 }
@@ -95,12 +94,13 @@ number_of<Law> residual(const Law& p, const number_of<Law>& scale, const Law& q,
   number sum(0);
   std::size_t kept = 0;
   detail::for_each_of(p, q, [&](std::size_t i, const number& of_p, const number& of_q) {
+    // Written in any case, and counted if it is to stay: which it is, no branch could foresee.
     const number rest = scale * of_p - of_q;
-    if (!(rest > number(0))) return;
+    const bool positive = rest > number(0);
     out.ids[kept] = p.ids[i];
     out.weights[kept] = rest;
-    sum += rest;
-    ++kept;
+    sum += std::max<number>(rest, number(0));
+    kept += positive ? 1 : 0;
   });
   out.ids.resize(kept);
   out.weights.resize(kept);
