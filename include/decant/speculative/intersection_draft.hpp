@@ -60,8 +60,7 @@ class intersection_draft {
       if (*std::ranges::max_element(from.weights) < math::product(request.min_confidence, from.total)) {
         return from.clear();
       }
-      const auto index = static_cast<std::uint32_t>(out.size());
-      const token_id token = draw(from, request.draws.at(tokens.size() + depth), purpose::draft, index, sums_);
+      const token_id token = draw(from, request.draws.at(tokens.size() + depth), purpose::draft, 0, sums_);
       node = out.add(token, node);
       if (detail::stops(request, token)) return;
       tokens_.push_back(map_.to_draft(token));
