@@ -1114,7 +1114,7 @@ TEST_CASE("mass can be gathered around a value, which may leave the largest out"
 TEST_CASE("a threshold on probabilities keeps what the exact probabilities say, also at the border itself",
           "[core][candidates]") {
   splitmix next(90);
-  for (const std::size_t size : {7, 300, 9000}) {
+  for (const std::size_t size : {std::size_t{7}, std::size_t{300}, std::size_t{9000}}) {
     for (int round = 0; round < 12; ++round) {
       const auto logits = naive::random_row(next, size);
       const double scale = next.between(0.3, 3), power = static_cast<double>(next.below(3));
@@ -1148,7 +1148,7 @@ TEST_CASE("a threshold on probabilities keeps what the exact probabilities say, 
 
 TEST_CASE("the measure of a law is its total, and outlives a narrowing", "[core][candidates]") {
   splitmix next(91);
-  for (const std::size_t size : {5, 700, 9000}) {
+  for (const std::size_t size : {std::size_t{5}, std::size_t{700}, std::size_t{9000}}) {
     const auto logits = naive::random_row(next, size);
     candidates row;
     row.bind(logits);
@@ -1162,9 +1162,9 @@ TEST_CASE("the measure of a law is its total, and outlives a narrowing", "[core]
     row.ban(first);
     CHECK(decant::is_gone(static_cast<float>(row.log_probability(first, measure))));
   }
-  const std::vector<float> gone(3, decant::gone);
+  const std::vector<float> nothing(3, decant::gone);
   candidates bad;
-  bad.bind(gone);
+  bad.bind(nothing);
   CHECK_THROWS_AS(bad.measure_law(), assertion_error);
 }
 

@@ -15,7 +15,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace early_exit_transformer_tests {
 
 static_assert(LayeredModel<early_exit_transformer> && HiddenRowModel<early_exit_transformer>);
 
@@ -31,8 +31,6 @@ std::vector<row_copy> rows_of(const checkpoint& weights, std::span<const token_i
   for (std::size_t i = 0; i < tokens.size(); ++i) rows.push_back(copy(model.row(i)));
   return rows;
 }
-
-}  // namespace
 
 TEST_CASE("early_exit_transformer: without a peek it is the transformer", "[reference][early_exit_transformer]") {
   const checkpoint weights = random_checkpoint(small_config(), 90);
@@ -122,3 +120,5 @@ TEST_CASE("early_exit_transformer: misuse", "[reference][early_exit_transformer]
   CHECK_THROWS_AS(model.peek(std::span(many).first(63), 1), assertion_error);
   CHECK_NOTHROW(model.score(many));
 }
+
+}  // namespace early_exit_transformer_tests

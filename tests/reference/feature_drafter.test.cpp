@@ -17,7 +17,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace feature_drafter_tests {
 
 static_assert(FeatureDrafter<feature_drafter>);
 
@@ -86,8 +86,6 @@ void append(pairs& to, token_id token, std::span<const float> feature) {
   to.tokens.push_back(token);
   to.features.insert(to.features.end(), feature.begin(), feature.end());
 }
-
-}  // namespace
 
 TEST_CASE("feature_drafter: pairs give the same rows in one call, in several, and after a detour",
           "[reference][feature_drafter]") {
@@ -218,3 +216,5 @@ TEST_CASE("feature_drafter: misuse", "[reference][feature_drafter]") {
   narrow.fusion.resize(18, 18);
   CHECK_THROWS_AS(feature_drafter(target(), std::move(narrow)), assertion_error);
 }
+
+}  // namespace feature_drafter_tests

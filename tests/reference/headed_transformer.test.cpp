@@ -15,7 +15,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace headed_transformer_tests {
 
 static_assert(HeadedModel<headed_transformer> && HiddenRowModel<headed_transformer>);
 
@@ -26,8 +26,6 @@ row_matrix random_block(std::uint32_t seed, Eigen::Index dim) {
   number_source(seed).fill(block, dim, dim, 0.5F);
   return block;
 }
-
-}  // namespace
 
 TEST_CASE("headed_transformer: a head's row is the classifier's of the head's state",
           "[reference][headed_transformer]") {
@@ -61,3 +59,5 @@ TEST_CASE("headed_transformer: heads of another width", "[reference][headed_tran
   transformer model(random_checkpoint(tiny_config(true), 84));
   CHECK_THROWS_AS(headed_transformer(std::move(model), token_heads({{row_matrix::Zero(4, 4)}})), assertion_error);
 }
+
+}  // namespace headed_transformer_tests

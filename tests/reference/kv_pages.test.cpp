@@ -11,7 +11,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace kv_pages_tests {
 
 // Appends rows: key and value of a position in a layer are 1000 * text + 10 * position + layer, and its negative.
 void append(kv_pages& pages, paged_rows& rows, std::size_t count, float text) {
@@ -55,8 +55,6 @@ std::vector<int> of(std::initializer_list<std::pair<int, std::size_t>> runs) {
   for (const auto& [text, count] : runs) all.insert(all.end(), count, text);
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("kv_pages: rows come back as they were written", "[reference][kv_pages]") {
   kv_pages pages(small_config());
@@ -158,3 +156,5 @@ TEST_CASE("kv_pages: misuse", "[reference][kv_pages]") {
   const std::vector<float> row(16);
   CHECK_THROWS_AS(pages.write(a, 0, 2, row, row), assertion_error);
 }
+
+}  // namespace kv_pages_tests

@@ -19,7 +19,7 @@
 
 using namespace decant;
 
-namespace {
+namespace shipped_speculators_tests {
 
 const std::filesystem::path root = DECANT_SOURCE_DIR;
 const std::filesystem::path models = root / "examples" / "models";
@@ -65,8 +65,6 @@ void check_top(std::span<const float> row, const std::vector<choice>& expected) 
     CHECK(static_cast<double>(top[i].logit) == Approx(expected[i].logit).margin(2e-4));
   }
 }
-
-}  // namespace
 
 TEST_CASE("shipped heads: the rows that training printed", "[reference][token_heads]") {
   const expectation expected = expectation::read();
@@ -116,3 +114,5 @@ TEST_CASE("shipped feature drafter: the chain that training printed", "[referenc
     check_top(drafter->row(static_cast<std::size_t>(node)), expected.drafts[static_cast<std::size_t>(node) + 1]);
   }
 }
+
+}  // namespace shipped_speculators_tests

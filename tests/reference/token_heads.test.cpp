@@ -17,7 +17,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace token_heads_tests {
 
 constexpr std::size_t header_size = 24;
 
@@ -52,8 +52,6 @@ std::vector<std::byte> file_of(const token_heads& heads) {
 }
 
 token_heads sample() { return token_heads(random_blocks(7, 3, 2, 5), {{0.5, 0.25}, {0.375, 0.125}, {0.25, 0}}); }
-
-}  // namespace
 
 TEST_CASE("token_heads: what was written is read back", "[reference][token_heads]") {
   const token_heads heads = sample();
@@ -146,3 +144,5 @@ TEST_CASE("token_heads: misuse", "[reference][token_heads]") {
   CHECK_THROWS_AS(token_heads({}), assertion_error);
   CHECK_THROWS_AS(token_heads(random_blocks(1, 2, 1, 3), {{0.5}}), assertion_error);
 }
+
+}  // namespace token_heads_tests

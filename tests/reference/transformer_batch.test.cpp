@@ -22,7 +22,7 @@ using namespace reference_tests;
 static_assert(BatchModel<transformer_batch>);
 static_assert(HiddenStateModel<transformer_batch>);
 
-namespace {
+namespace transformer_batch_tests {
 
 using ids = std::vector<token_id>;
 using row_copy = std::vector<float>;
@@ -48,8 +48,6 @@ void evaluate(transformer_batch& model, std::size_t sequence, const ids& tokens)
   const batch_item item{sequence, tokens};
   model.evaluate(std::span(&item, 1));
 }
-
-}  // namespace
 
 TEST_CASE("transformer_batch: each sequence is what transformer makes of it alone, bit for bit",
           "[reference][transformer_batch]") {
@@ -247,3 +245,5 @@ TEST_CASE("transformer_batch: misuse is told, and changes nothing", "[reference]
   CHECK_THROWS_AS(model.drop(b), assertion_error);
   CHECK_THROWS_AS(transformer_batch(checkpoint{tiny_config(true), nullptr}), assertion_error);
 }
+
+}  // namespace transformer_batch_tests

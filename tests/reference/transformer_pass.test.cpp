@@ -17,7 +17,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace transformer_pass_tests {
 
 struct placed {
   token_id token;
@@ -45,8 +45,6 @@ row_matrix alone(transformer_pass& pass, std::span<const placed> rows) {
   pass.classify(hidden, logits);
   return logits;
 }
-
-}  // namespace
 
 TEST_CASE("transformer_pass: rows of one token each are what transformer gives to that token alone",
           "[reference][transformer_pass]") {
@@ -93,3 +91,5 @@ TEST_CASE("transformer_pass: keys are turned by their position, values are not",
   CHECK(pass.state().row(0) == pass.state().row(1));  // nothing attended: the residual stream is as it was
   CHECK(pass.state().row(0) == weights.weights->embedding.row(9));
 }
+
+}  // namespace transformer_pass_tests

@@ -16,7 +16,7 @@
 using namespace decant;
 using namespace reference_tests;
 
-namespace {
+namespace weight_file_tests {
 
 constexpr std::array<const char*, 2> names{"rows", "columns"};
 
@@ -34,8 +34,6 @@ result<std::array<Eigen::Index, 2>> sizes(std::span<const std::byte> bytes) {
   detail::memory_source source(bytes);
   return detail::read_sizes<2>(source, "dcxx", names);
 }
-
-}  // namespace
 
 TEST_CASE("weight_file: a header gives its sizes", "[reference][weight_file]") {
   const auto read = sizes(header("dcxx", 1, 3, 7));
@@ -66,3 +64,5 @@ TEST_CASE("weight_file: what follows must be what the sizes need", "[reference][
         "size: 12 bytes after the header, must be 13 by its sizes");
   CHECK(detail::size_fault(source, std::nullopt)->where == "header");
 }
+
+}  // namespace weight_file_tests
