@@ -225,7 +225,7 @@ TEST_CASE("an end at the first step; one possible sequence; a vocabulary of one"
   CHECK(drawn.sequences[0].finish == finish_reason::length);
 }
 
-TEST_CASE("a row that cannot be decoded ends its sequence, and counts as one", "[search]") {
+TEST_CASE("in a stochastic beam, a row that cannot be decoded ends its sequence, and counts as one", "[search]") {
   for (const float bad : {gone, std::numeric_limits<float>::quiet_NaN()}) {
     // After 1 nothing can come.
     stateless model(
