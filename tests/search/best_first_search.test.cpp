@@ -290,7 +290,7 @@ TEST_CASE("rows that cannot be decoded end their hypotheses without a result", "
   }
 }
 
-TEST_CASE("processors make the distribution", "[search]") {
+TEST_CASE("processors make the distribution that is searched best first", "[search]") {
   const row_function rows = random_rows(5, 51, 0.0);
   any_model model(rows);
   const auto plain = best_first_search(model, ids{0, 1}, {.max_new_tokens = 4});

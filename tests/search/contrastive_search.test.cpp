@@ -336,7 +336,7 @@ TEST_CASE("the context of a model that says its length is not overrun", "[search
   CHECK(found.finish == finish_reason::context_full);
 }
 
-TEST_CASE("bad parameters are named, misuse is caught", "[search]") {
+TEST_CASE("of contrastive search, bad parameters are named, misuse is caught", "[search]") {
   auto model = falling();
   CHECK_THROWS_WITH(contrastive_search(model, ids{0}, {.k = 0}), "contrastive_search: k = 0 must be >= 1");
   for (const double bad : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {

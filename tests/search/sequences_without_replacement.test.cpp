@@ -201,7 +201,7 @@ TEST_CASE("an end at the first step, a vocabulary of one, a context that is full
   CHECK(full.next() == nullptr);
 }
 
-TEST_CASE("bad parameters are named, misuse is caught", "[search]") {
+TEST_CASE("of sequences without replacement, bad parameters are named, misuse is caught", "[search]") {
   const markov_model table = random_markov_model(3, 1, 1);
   auto model = model_of(table);
   using source = sequences_without_replacement<decltype(model)>;

@@ -297,7 +297,7 @@ TEST_CASE("cancelling leaves prefixes in order", "[search]") {
   CHECK(drawn.steps == 2);
 }
 
-TEST_CASE("bad parameters are named, misuse is caught", "[search]") {
+TEST_CASE("of a stochastic beam, bad parameters are named, misuse is caught", "[search]") {
   auto model = model_of(small);
   CHECK_THROWS_WITH(stochastic_beam_search(model, start, {.count = 0}),
                     "stochastic_beam_search: count = 0 must be >= 1");
