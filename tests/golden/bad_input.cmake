@@ -37,7 +37,7 @@ golden(wrong.json "${right}" "${wrong}")
 
 # The usage.
 expect(0 "Usage: .*FILE.*--corrupt.*--deliberate.*Exit codes" --help)
-expect(0 "pipeline: supported.*beam search: not supported yet" --list)
+expect(0 "pipeline: supported.*DoLa: not supported yet" --list)
 expect(106 "FILE" --corrupt)
 expect(109 "--unknown" --unknown right.json)
 

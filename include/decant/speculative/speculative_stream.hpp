@@ -156,6 +156,7 @@ class speculative_stream {
     detail::stopwatch watch;
     const std::size_t depth = make_draft(draws);
     seen_.draft_seconds += watch.lap();
+    make_room(depth);
     score();
     const double target_seconds = watch.lap();
     seen_.target_seconds += target_seconds;
@@ -184,6 +185,13 @@ class speculative_stream {
     for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = i;
     detail::show_to(*drafter_, *model_, rows_);
     output_.result().prompt_seconds += watch.lap();
+  }
+
+  /// For a draft that is accepted whole, which may be rare: so that nothing allocates then.
+  void make_room(std::size_t depth) {
+    ready_.reserve(depth + 1);
+    verdict_.path.reserve(depth);
+    rows_.reserve(depth + 1);
   }
 
   /// Asks the drafter; returns the depth of what it proposed.

@@ -58,6 +58,9 @@ struct speculation_statistics {
       for (std::size_t i = 0; i < end; ++i) ++counts[i];
     };
     add_up_to(proposed, depth);
+    // A draft that is accepted whole may be rare: its place is made when it is first drafted.
+    tried.reserve(proposed.size());
+    accepted.reserve(proposed.size());
     add_up_to(tried, accepted_tokens + (rejected ? 1 : 0));
     add_up_to(accepted, accepted_tokens);
   }
