@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -222,14 +223,17 @@ class decoder {
     }
     processor_(row(), context);
     if (row().status() != row_status::ok) return {{no_token, row().status()}, {}};
-    const candidates::law_measure before = row().measure_law();
-    const bool leaves_logits = only_narrows(sampler_);
-    if (!leaves_logits) row().probabilities(workspace_.before);
+    // Where the token will keep its logit, the law's total is enough; else the law must be kept.
+    std::optional<candidates::law_measure> measure;
+    if (only_narrows(sampler_)) {
+      measure = row().measure_law();
+    } else {
+      row().probabilities(workspace_.before);
+    }
     const token_id token = sampler_(row(), context);
     if (token == no_token) return {checked(token), {}};
-    const double log_prob =
-        leaves_logits ? row().log_probability(token, before) : workspace_.before.log_probability(token);
-    return {{token, row_status::ok}, {log_prob, row().log_probability(token)}};
+    const double before = measure ? row().log_probability(token, *measure) : workspace_.before.log_probability(token);
+    return {{token, row_status::ok}, {before, row().log_probability(token)}};
   }
 
   /// A token and the row's status; a sampler of the user's that answers a bad row with a token is not believed.
