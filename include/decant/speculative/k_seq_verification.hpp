@@ -69,18 +69,10 @@ struct k_seq_verification {
 
   template <class Law, class Target, class Decide>
   void operator()(const basic_draft<Law>& drafted, Target&& target, Decide&& decide, basic_verdict<Law>& out) const {
-    out.clear();
-    for (std::int32_t node = no_parent;;) {
-      const Law& p = target(node);
-      if (drafted.first_child(node) == no_node || p.ids.empty()) {
-        out.next = &p;
-        return;
-      }
-      node = drafted.mode() == proposal::with_replacement ? choose(drafted, node, p, decide, out)
+    detail::walk_down(drafted, target, out, [&](std::int32_t node, const Law& p) {
+      return drafted.mode() == proposal::with_replacement ? choose(drafted, node, p, decide, out)
                                                           : detail::reject_in_turn(drafted, node, p, decide, out);
-      if (node == no_node) return;
-      out.path.push_back(static_cast<std::size_t>(node));
-    }
+    });
   }
 
  private:

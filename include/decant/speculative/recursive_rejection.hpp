@@ -61,17 +61,9 @@ std::int32_t reject_in_turn(const basic_draft<Law>& drafted, std::int32_t node, 
 struct recursive_rejection {
   template <class Law, class Target, class Decide>
   void operator()(const basic_draft<Law>& drafted, Target&& target, Decide&& decide, basic_verdict<Law>& out) const {
-    out.clear();
-    for (std::int32_t node = no_parent;;) {
-      const Law& p = target(node);
-      if (drafted.first_child(node) == no_node || p.ids.empty()) {
-        out.next = &p;
-        return;
-      }
-      node = detail::reject_in_turn(drafted, node, p, decide, out);
-      if (node == no_node) return;
-      out.path.push_back(static_cast<std::size_t>(node));
-    }
+    detail::walk_down(drafted, target, out, [&](std::int32_t node, const Law& p) {
+      return detail::reject_in_turn(drafted, node, p, decide, out);
+    });
   }
 };
 

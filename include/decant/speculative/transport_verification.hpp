@@ -59,20 +59,12 @@ struct transport_verification {
   template <class Law, class Target, class Decide>
   void operator()(const basic_draft<Law>& drafted, Target&& target, Decide&& decide, basic_verdict<Law>& out) const {
     DECANT_ASSERT(orders > 0, "selection needs an order");
-    out.clear();
-    for (std::int32_t node = no_parent;;) {
-      const Law& p = target(node);
+    detail::walk_down(drafted, target, out, [&](std::int32_t node, const Law& p) {
       const std::size_t k = drafted.child_count(node);
-      if (k == 0 || p.ids.empty()) {
-        out.next = &p;
-        return;
-      }
-      node = k > 1 && drafted.mode() == proposal::with_replacement
+      return k > 1 && drafted.mode() == proposal::with_replacement
                  ? select(drafted, node, p, k, decide, out)
                  : detail::reject_in_turn(drafted, node, p, decide, out);
-      if (node == no_node) return;
-      out.path.push_back(static_cast<std::size_t>(node));
-    }
+    });
   }
 
  private:

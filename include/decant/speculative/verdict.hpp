@@ -108,27 +108,38 @@ const Law& first_draft_law(const basic_draft<Law>& drafted, std::int32_t node, L
   return certain;
 }
 
+/// Goes down a tree by `choose(node, p)`: the child accepted, or no_node once that has made the
+/// next law. Where there is nothing to choose, the target's own law is the next.
+template <class Law, class Target, class Choose>
+void walk_down(const basic_draft<Law>& drafted, Target& target, basic_verdict<Law>& out, Choose choose) {
+  out.clear();
+  for (std::int32_t node = no_parent;;) {
+    const Law& p = target(node);
+    if (drafted.first_child(node) == no_node || p.ids.empty()) {
+      out.next = &p;
+      return;
+    }
+    node = choose(node, p);
+    if (node == no_node) return;
+    out.path.push_back(static_cast<std::size_t>(node));
+  }
+}
+
 /// Goes down the first path of a tree as long as `accepts(p, q, q's probability of the token, child)`; where it does
 /// not, the residual of p against q is the next law.
 template <class Law, class Target, class Accepts>
 void accept_along_first_path(const basic_draft<Law>& drafted, Target& target, basic_verdict<Law>& out,
                              Accepts accepts) {
   using number = number_of<Law>;
-  out.clear();
-  for (std::int32_t node = no_parent;;) {
-    const Law& p = target(node);
+  walk_down(drafted, target, out, [&](std::int32_t node, const Law& p) {
     const std::int32_t child = drafted.first_child(node);
-    if (child == no_node || p.ids.empty()) {
-      out.next = &p;
-      return;
-    }
     const Law& q = first_draft_law(drafted, node, out.workspace(0));
     const number drawn_with = probability_of(q, drafted.token(child));
     DECANT_ASSERT(drawn_with > number(0), "a drafted token that its law does not hold");
-    if (!accepts(p, q, drawn_with, child)) return leave_residual(p, number(1), q, out);
-    out.path.push_back(static_cast<std::size_t>(child));
-    node = child;
-  }
+    if (accepts(p, q, drawn_with, child)) return child;
+    leave_residual(p, number(1), q, out);
+    return no_node;
+  });
 }
 
 }  // namespace detail
