@@ -22,6 +22,7 @@
 #include "reference/fixtures.hpp"
 #include "search/models.hpp"
 #include "search/naive_beam.hpp"
+#include "search/padded.hpp"
 
 namespace best_first_search_test {
 
@@ -345,6 +346,18 @@ TEST_CASE("bad parameters are named, misuse is caught, ends have words", "[searc
                          best_first_end::budget, best_first_end::cancelled}) {
     CHECK(std::string(to_string(end)) != "unknown");
   }
+}
+
+TEST_CASE("best-first search never takes what pads a row", "[search]") {
+  const row_function rows = random_rows(6, 33);
+  stateless plain(rows);
+  search_tests::padded model{stateless(rows)};
+  const best_first_options options{.max_new_tokens = 4, .end_tokens = {1}};
+  const auto expected = best_first_search(plain, ids{0, 1}, options);
+  const auto found = best_first_search(model, ids{0, 1}, options);
+  REQUIRE(found.best() != nullptr);
+  CHECK(found.best()->tokens == expected.best()->tokens);
+  CHECK(found.best()->log_prob == expected.best()->log_prob);
 }
 
 }  // namespace best_first_search_test

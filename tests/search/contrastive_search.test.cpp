@@ -22,6 +22,7 @@
 #include <decant/testing/markov_model.hpp>
 
 #include "reference/fixtures.hpp"
+#include "search/padded.hpp"
 
 namespace contrastive_search_test {
 
@@ -348,6 +349,14 @@ TEST_CASE("of contrastive search, bad parameters are named, misuse is caught", "
   CHECK_FALSE(contrastive_options{}.validate());
   CHECK_THROWS_AS(contrastive_search(model, ids{}), assertion_error);
   CHECK(model.sequences() == 0);
+}
+
+TEST_CASE("contrastive search never takes what pads a row", "[search]") {
+  const markov_model t = table(3);
+  auto plain = toy(t);
+  search_tests::padded model(toy(t));
+  const auto expected = contrastive_search(plain, ids{2, 5}, {.k = 4, .max_new_tokens = 12});
+  CHECK(contrastive_search(model, ids{2, 5}, {.k = 4, .max_new_tokens = 12}).tokens == expected.tokens);
 }
 
 }  // namespace contrastive_search_test

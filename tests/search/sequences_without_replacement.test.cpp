@@ -22,6 +22,7 @@
 
 #include "reference/fixtures.hpp"
 #include "search/leaves.hpp"
+#include "search/padded.hpp"
 
 namespace sequences_without_replacement_test {
 
@@ -209,6 +210,18 @@ TEST_CASE("of sequences without replacement, bad parameters are named, misuse is
                     "sequences_without_replacement: max_new_tokens = 0 must be >= 1");
   CHECK_FALSE(without_replacement_options{}.validate());
   CHECK_THROWS_AS(source(model, ids{}), assertion_error);
+}
+
+TEST_CASE("sequences without replacement never hold what pads a row", "[search]") {
+  const markov_model table = random_markov_model(4, 2, 21, 1, 0.2);
+  auto plain = model_of(table);
+  padded model(model_of(table));
+  std::vector<ids> expected, drawn;
+  const without_replacement_options options{.max_new_tokens = 3, .end_tokens = {2}, .seed = 5};
+  for (const fresh_sequence& s : sequences_without_replacement(plain, start, options)) expected.push_back(s.tokens);
+  for (const fresh_sequence& s : sequences_without_replacement(model, start, options)) drawn.push_back(s.tokens);
+  CHECK(expected.size() > 10);
+  CHECK(drawn == expected);
 }
 
 }  // namespace sequences_without_replacement_test

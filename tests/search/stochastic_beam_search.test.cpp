@@ -22,6 +22,7 @@
 
 #include "reference/fixtures.hpp"
 #include "search/leaves.hpp"
+#include "search/padded.hpp"
 
 namespace stochastic_beam_search_test {
 
@@ -305,6 +306,14 @@ TEST_CASE("of a stochastic beam, bad parameters are named, misuse is caught", "[
                     "stochastic_beam_search: max_new_tokens = 0 must be >= 1");
   CHECK_FALSE(stochastic_beam_options{}.validate());
   CHECK_THROWS_AS(stochastic_beam_search(model, ids{}), assertion_error);
+}
+
+TEST_CASE("a stochastic beam never draws what pads a row", "[search]") {
+  auto plain = model_of(small);
+  padded model(model_of(small));
+  const stochastic_beam_options options{.count = 7, .max_new_tokens = 2, .end_tokens = {2}, .seed = 4};
+  CHECK(outputs(stochastic_beam_search(model, start, options)) ==
+        outputs(stochastic_beam_search(plain, start, options)));
 }
 
 }  // namespace stochastic_beam_search_test

@@ -10,6 +10,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/search/beam.hpp>
 #include <decant/search/beam_options.hpp>
 
@@ -127,12 +128,7 @@ class beam_stream {
     if (!items_.empty()) model_->evaluate(std::span<const batch_item>(items_));
   }
 
-  /// Engines pad rows; what lies past the vocabulary is no token.
-  auto row(std::size_t item) {
-    auto logits = std::span(model_->row(item));
-    const std::size_t size = model_->vocabulary_size();
-    return size > 0 && size < logits.size() ? logits.first(size) : logits;
-  }
+  auto row(std::size_t item) { return detail::without_padding(*model_, model_->row(item)); }
 
   void follow(request_state& request) {
     for (const std::size_t lane : request.search.drops()) drop(request, lane);

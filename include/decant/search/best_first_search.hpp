@@ -18,6 +18,7 @@
 #include <decant/core/context.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/search/beam_options.hpp>
@@ -282,7 +283,7 @@ class best_first_run {
   /// Appends what may follow a hypothesis to the queue, not yet in its order. Of a limited width no more than could
   /// find a place, unless a heuristic may put others before them.
   void add_continuations(const waiting& parent, std::uint32_t number, std::uint32_t rank) {
-    const bound_row bound(row_, model_.row(0));
+    const bound_row bound(row_, without_padding(model_, model_.row(0)));
     options_.processors(row_, context_after(text_, prompt_size_, draws_));
     if (row_.status() == row_status::not_finite) result_.status = row_status::not_finite;
     if (row_.status() != row_status::ok) return;

@@ -18,6 +18,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/search/owned_sequence.hpp>
@@ -194,7 +195,7 @@ class contrastive_run {
 
   /// The most probable tokens after what is there; false if the row is bad.
   bool find_candidates() {
-    const bound_row bound(row_, model_.row(current_));
+    const bound_row bound(row_, without_padding(model_, model_.row(current_)));
     options_.processors(row_, context());
     candidates_.clear();
     for (const entry& e : row_.descending(options_.k)) candidates_.push_back({.token = e.id});

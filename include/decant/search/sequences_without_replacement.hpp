@@ -19,6 +19,7 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/math/sum_tree.hpp>
@@ -199,12 +200,12 @@ class sequences_without_replacement {
   }
 
   /// The model's row, given what it holds of an earlier text.
-  decltype(auto) row_after_text() {
+  auto row_after_text() {
     std::size_t common = 0;
     while (common < held_.size() && common + 1 < text_.size() && held_[common] == text_[common]) ++common;
     model_->truncate(common);
     held_.assign(text_.begin(), text_.end());
-    return model_->evaluate(std::span<const token_id>(text_).subspan(common));
+    return detail::without_padding(*model_, model_->evaluate(std::span<const token_id>(text_).subspan(common)));
   }
 
   /// The node that follows another with a token, made if it is new.

@@ -18,6 +18,7 @@
 #include <decant/core/context.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/samplers/without_replacement.hpp>
@@ -181,7 +182,7 @@ class stochastic_beam_run {
       text_.resize(prompt_size_);
       text_.insert(text_.end(), output_.begin(), output_.end());
       const step_context context = context_after(text_, prompt_size_, parent.draws);
-      const bound_row bound(row_, model_.row(i));
+      const bound_row bound(row_, without_padding(model_, model_.row(i)));
       options_.processors(row_, context);
       sample_without_replacement(row_, context, width(), drawn_);
       if (drawn_.empty()) {

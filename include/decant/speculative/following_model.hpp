@@ -9,6 +9,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/output.hpp>
 
 namespace decant::detail {
 
@@ -49,8 +50,7 @@ class following_model {
   }
 
   [[nodiscard]] std::span<const float> trimmed(std::span<const float> row) const {
-    const std::size_t size = model_->vocabulary_size();
-    return size > 0 && size < row.size() ? row.first(size) : row;
+    return without_padding(*model_, row);
   }
 
  private:

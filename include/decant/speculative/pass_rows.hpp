@@ -6,6 +6,7 @@
 
 #include <decant/chain/decoder.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/output.hpp>
 
 namespace decant::detail {
 
@@ -24,10 +25,7 @@ class pass_rows {
 
   /// The token with the largest logit after a node, no_token on a bad row.
   [[nodiscard]] token_id argmax(std::size_t node, row_workspace& workspace) const {
-    auto row = std::span(model_->row(node + 1));
-    // Engines pad rows; what lies past the vocabulary is no token.
-    if (const std::size_t size = model_->vocabulary_size(); size > 0 && size < row.size()) row = row.first(size);
-    const bound_row bound(workspace.row, row);
+    const bound_row bound(workspace.row, without_padding(*model_, model_->row(node + 1)));
     return workspace.row.argmax();
   }
 
