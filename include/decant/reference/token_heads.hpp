@@ -107,6 +107,7 @@ class token_heads {
     }
     if (const auto& failure = reader.failure()) return *failure;
     std::vector<std::vector<double>> shares;
+    shares.reserve(static_cast<std::size_t>(heads));
     for (Eigen::Index head = 0; head < heads; ++head) {
       shares.emplace_back(table.row(head).begin(), table.row(head).end());
     }

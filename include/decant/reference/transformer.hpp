@@ -331,7 +331,7 @@ class transformer {
   }
 
   /// Lets queries look at the cache, whose last rows are theirs.
-  void attend(std::size_t layer, const detail::const_matrix_ref& queries, detail::matrix_ref out,
+  void attend(std::size_t layer, const detail::const_matrix_ref& queries, const detail::matrix_ref& out,
               const forward_options& options) {
     if (options.attention != nullptr) {
       options.attention->attend(layer, queries, cache_.layer(layer), out);

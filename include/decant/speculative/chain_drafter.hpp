@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,21 +16,21 @@
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
 #include <decant/core/token.hpp>
+#include <decant/math/scalar.hpp>
 #include <decant/math/sum_tree.hpp>
 #include <decant/speculative/draft.hpp>
+#include <decant/speculative/residual.hpp>
 
 namespace decant::detail {
-
-/// Whether a path may end with this token.
-inline bool stops(const draft_request& request, token_id token) {
-  return std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end();
-}
 
 /// The largest probability of a row, 0 of a bad one.
 inline double top_probability(candidates& row) {
   const token_id best = row.argmax();
-  return best == no_token ? 0 : std::exp(row.log_probability(best));
+  return best == no_token ? 0 : math::exp(row.log_probability(best));
 }
+
+/// Whether a law's largest probability is at least that.
+inline bool is_sure(const law& from, double least) { return largest_weight(from) >= math::product(least, from.total); }
 
 /// Writes a chain whose tokens are drawn by a decoder of the drafter's own, from rows that come one at a time. A
 /// decoder that takes the argmax makes a deterministic proposal, any other one of draws with their laws.

@@ -136,7 +136,7 @@ class basic_draft {
       tokens_[static_cast<std::size_t>(kept)] = token(node);
       std::swap(laws_[place(kept)], laws_[place(node)]);
     }
-    const auto length = static_cast<std::size_t>(kept + 1);
+    const std::size_t length = static_cast<std::size_t>(kept) + 1;
     tokens_.resize(length);
     parents_.resize(length);
     links_.resize(length + 1);
@@ -223,6 +223,11 @@ template <class D>
 concept DraftSource = requires(D& drafter, const draft_request& request, draft& out) { drafter.propose(request, out); };
 
 namespace detail {
+
+/// Whether a path may end with this token.
+inline bool stops(const draft_request& request, token_id token) {
+  return std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end();
+}
 
 template <class D>
 void feedback_to(D& drafter, const round_outcome& outcome) {

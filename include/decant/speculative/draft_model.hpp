@@ -53,7 +53,7 @@ class draft_model {
       node = out.add(token, node);
       if (detail::decoder_keeps_state(decoder_)) decoder_.accept(token, decoder_.record_of(row, context, token));
       text_.push_back(token);
-      if (std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end()) return;
+      if (detail::stops(request, token)) return;
     }
   }
 

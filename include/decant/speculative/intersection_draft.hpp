@@ -57,9 +57,7 @@ class intersection_draft {
       decoder_.law_of(common_row(follower_.row_after(tokens_)), context, drafted_);
       rename(drafted_, from);
       if (from.empty()) return;
-      if (*std::ranges::max_element(from.weights) < math::product(request.min_confidence, from.total)) {
-        return from.clear();
-      }
+      if (!detail::is_sure(from, request.min_confidence)) return from.clear();
       const token_id token = draw(from, request.draws.at(tokens.size() + depth), purpose::draft, 0, sums_);
       node = out.add(token, node);
       if (detail::stops(request, token)) return;

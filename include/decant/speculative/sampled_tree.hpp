@@ -100,7 +100,7 @@ class sampled_tree : public made_or_error<sampled_tree<R, D>> {
     for (const std::size_t n : path_) text_.push_back(out.tokens()[n]);
     law& from = out.children_law(node);
     decoder_.law_of(row, context_after(text_, request.context.prompt_size, request.context.draws), from);
-    if (from.empty() || !sure(from, request.min_confidence)) return from.clear();
+    if (from.empty() || !detail::is_sure(from, request.min_confidence)) return from.clear();
     rest_ = from;
     for (std::size_t i = 0; i < count && !rest_.empty() && out.size() < request.max_nodes; ++i) {
       const auto index = static_cast<std::uint32_t>(out.size());
@@ -108,10 +108,6 @@ class sampled_tree : public made_or_error<sampled_tree<R, D>> {
       out.add(token, node);
       if (!options_.replacement) remove(token);
     }
-  }
-
-  static bool sure(const law& from, double least) {
-    return *std::ranges::max_element(from.weights) >= math::product(least, from.total);
   }
 
   void remove(token_id token) {

@@ -153,7 +153,7 @@ class staged_draft : public made_or_error<staged_draft<M, S, D>> {
   /// Adds a token that was drawn from `from` to the chain, if that is wanted; whether the chain may go on.
   bool add(token_id token, const law& from, const draft_request& request, draft& out) {
     if (out.size() == std::min(request.max_depth, request.max_nodes)) return false;
-    if (*std::ranges::max_element(from.weights) < math::product(request.min_confidence, from.total)) return false;
+    if (!detail::is_sure(from, request.min_confidence)) return false;
     out.children_law(last_) = from;
     last_ = out.add(token, last_);
     text_.push_back(token);

@@ -55,10 +55,7 @@ class string_draft {
     for (std::size_t i = 0; i < limit && follower_.fits(tokens_.size()); ++i) {
       const step_context context = context_after(tokens_, std::min(prompt, tokens_.size()), request.context.draws);
       decoder_.law_of(follower_.row_after(tokens_), context, from_);
-      if (from_.empty() ||
-          *std::ranges::max_element(from_.weights) < math::product(request.min_confidence, from_.total)) {
-        break;
-      }
+      if (from_.empty() || !detail::is_sure(from_, request.min_confidence)) break;
       const draw_stream draws = request.draws.at(tokens.size() + i);
       tokens_.push_back(draw(from_, draws, purpose::draft, static_cast<std::uint32_t>(i), sums_));
     }
