@@ -102,11 +102,14 @@ std::vector<kernel_case> all_kernels() {
                 [](std::span<const float> row, workspace&) {
                   return math::kernels().quick_mass(row.data(), row.size() / 64 * 64, weighed);
                 }),
-      on<float>(
-          "exact_mass",
-          [](std::span<const float> row, workspace&) {
-            return math::kernels().exact_mass(row.data(), row.size() / 16 * 16, weighed.reference, 1.25, 14.0F).mass;
-          }),
+      on<float>("exact_mass",
+                [](std::span<const float> row, workspace&) {
+                  return math::kernels().exact_mass(row.data(), row.size() / 16 * 16, weighed.reference, 1.25).mass;
+                }),
+      on<float>("near_mass",
+                [](std::span<const float> row, workspace&) {
+                  return math::kernels().near_mass(row.data(), row.size() / 16 * 16, weighed.reference, 1.25, 14).above;
+                }),
       on<float>("moments",
                 [](std::span<const float> row, workspace&) {
                   return math::kernels().moments(row.data(), row.size() / 16 * 16, weighed.reference).squares;

@@ -9,6 +9,8 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
+#include <decant/core/listed_row.hpp>
+#include <decant/core/mass_search.hpp>
 #include <decant/core/row_registry.hpp>
 #include <decant/core/token.hpp>
 #include <decant/core/version.hpp>

@@ -1136,9 +1136,9 @@ TEST_CASE("a threshold on probabilities keeps what the exact probabilities say, 
       candidates row;  // nothing has been summed here
       row.bind(logits);
       row.affine(scale);
-      CHECK(row.count_probable(log_p, power) == expected.size());
+      CHECK(row.count_probable({log_p, power}) == expected.size());
       if (expected.empty()) expected.assign(1, row.argmax());
-      row.keep_probable(log_p, 1, power);
+      row.keep_probable({log_p, power});
       std::vector<token_id> kept;
       row.visit([&](token_id id, float) { kept.push_back(id); });
       CHECK(kept == expected);

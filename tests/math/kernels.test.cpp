@@ -54,6 +54,9 @@ std::vector<float> some_values(std::size_t size, std::uint64_t seed) {
 std::uint64_t any_bits(test_bits::splitmix& next) { return next.below(1ULL << 32) << 32 | next.below(1ULL << 32); }
 
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::ranges::equal(a, b, [](double x, double y) { return same_bits(x, y); });
+}
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(
       a, b, {}, [](float x) { return std::bit_cast<std::uint32_t>(x); },
@@ -166,7 +169,8 @@ TEST_CASE("weights are those of weight_map to the last bit, in every form", "[ma
       block_weights got;
       kernels_for(which).weights(values.data(), keep, weight.parameters(), got);
       CHECK(got == want);
-      CHECK(same_bits(kernels_for(which).weight_sum(values.data(), keep, weight.parameters()), sum_block(want)));
+      CHECK(same_bits(kernels_for(which).weight_sum(values.data(), keep, weight.parameters()),
+                      plain.block_sum(want.data())));
       std::vector<float> floats(64);
       kernels_for(which).float_weights(values.data(), 64, weight.parameters(), floats.data());
       for (std::size_t i = 0; i < 64; ++i) CHECK(floats[i] == weight(values[i]));
@@ -184,59 +188,165 @@ TEST_CASE("exact masses and moments have the same bits in every form, and are wh
     const float top = *std::ranges::max_element(values);
     const float high = top - static_cast<float>(next.between(0, 9));
     const double scale = round % 3 == 0 ? next.between(20, 90) : next.between(0.05, 4);
-    const auto want = plain.exact_mass(values.data(), size, top, scale, high);
+    const auto want = plain.exact_mass(values.data(), size, top, scale);
     const auto moments = plain.moments(values.data(), size, top);
     double mass = 0, weighted = 0, above = 0, sum = 0;
+    std::vector<double> weights;
     for (const float z : values) {
+      const double below = static_cast<double>(z) - static_cast<double>(top), w = math::exp(product(scale, below));
+      weights.push_back(w);
       if (is_gone(z)) continue;
-      const double below = static_cast<double>(z) - static_cast<double>(top), w = math::exp(scale * below);
       mass += w;
       above += z >= high ? w : 0;
       weighted += w > 0 ? w * scale * below : 0;
       sum += below;
     }
     CHECK(want.mass == Approx(mass).epsilon(1e-13));
-    CHECK(want.above == Approx(above).epsilon(1e-13));
     CHECK(want.weighted == Approx(weighted).epsilon(1e-12).margin(1e-12));
     CHECK(moments.sum == Approx(sum).epsilon(1e-13));
-    const weight_parameters parameters = weight_map(top, scale).parameters();
+    const quick_parameters parameters = quick_parameters_of(weight_map(top, scale).parameters());
+    const auto quick_want = plain.quick_masses(values.data(), size, parameters);
     for (const isa which : forms()) {
       INFO(to_string(which));
-      const auto got = kernels_for(which).exact_mass(values.data(), size, top, scale, high);
+      const auto got = kernels_for(which).exact_mass(values.data(), size, top, scale);
       CHECK(same_bits(got.mass, want.mass));
       CHECK(same_bits(got.weighted, want.weighted));
-      CHECK(same_bits(got.above, want.above));
+      const auto near = kernels_for(which).near_mass(values.data(), size, top, scale, high);
+      CHECK(std::abs(near.mass - mass) <= portable::near_mass_error * mass);
+      CHECK(std::abs(near.above - above) <= portable::near_mass_error * above);
+      std::vector<double> each(size);
+      kernels_for(which).exps(values.data(), size, top, scale, each.data());
+      CHECK(same_bits(each, weights));
+      CHECK(kernels_for(which).sum_at_least(values.data(), each.data(), size, high) == Approx(above).epsilon(1e-13));
       const auto moved = kernels_for(which).moments(values.data(), size, top);
       CHECK(same_bits(moved.sum, moments.sum));
       CHECK(same_bits(moved.squares, moments.squares));
-      // The error that candidates reckons with.
+      // The errors that candidates reckons with.
       const double quick = kernels_for(which).quick_mass(values.data(), size, parameters);
-      CHECK(same_bits(quick, kernels_for(isa::portable).quick_mass(values.data(), size, parameters)));
-      CHECK(std::abs(quick / mass - 1) < 3.1e-7 - 1.3e-7 * weighted / mass * 1.4427 + 1e-12);
+      CHECK(same_bits(quick, quick_want.mass));
+      const double mean_exponent = -weighted / mass * per_doubling;
+      CHECK(std::abs(quick / mass - 1) < 6e-7 + 8.4e-8 * mean_exponent + 1e-12);
+      const auto both = kernels_for(which).quick_masses(values.data(), size, parameters);
+      CHECK(same_bits(both.mass, quick));
+      CHECK(same_bits(both.weighted, quick_want.weighted));
+      CHECK(std::abs(both.weighted / quick + mean_exponent) < 6e-6 * (mean_exponent + 1));
     }
   }
 }
 
-TEST_CASE("a bracket lists the places inside and weighs what lies above", "[math][kernels]") {
+TEST_CASE("values between two are collected from rows, by the peaks of their blocks, and filtered in lists",
+          "[math][kernels]") {
   test_bits::splitmix next(11);
-  for (int round = 0; round < 60; ++round) {
-    const std::size_t size = 64 * (1 + next.below(20));
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t blocks = 1 + next.below(40), size = 64 * blocks;
     const auto values = some_values(size, next.below(1U << 30));
-    const weight_parameters parameters = weight_map(*std::ranges::max_element(values), 1.3).parameters();
-    const float low = static_cast<float>(next.between(-8, 3)), high = low + static_cast<float>(next.between(0, 6));
-    std::vector<std::uint32_t> want, places(size + 64);
-    std::vector<float> above(size, -infinite);
+    std::vector<float> peaks(blocks);
+    static_cast<void>(plain.peaks_f32(values.data(), size, peaks.data()));
+    const float low = round % 4 == 0 ? -3.4e38F : static_cast<float>(next.between(-8, 11.9));
+    const float high = round % 3 == 0 ? infinite : low + static_cast<float>(next.between(0, 6));
+    const auto first = static_cast<std::int32_t>(64 * next.below(1000));
+    std::vector<std::int32_t> want_ids;
+    std::vector<float> want;
     for (std::size_t i = 0; i < size; ++i) {
-      if (values[i] >= high) above[i] = values[i];
-      if (values[i] >= low && values[i] < high) want.push_back(static_cast<std::uint32_t>(i));
+      if (!(values[i] >= low && values[i] < high)) continue;
+      want_ids.push_back(first + static_cast<std::int32_t>(i));
+      want.push_back(flush_denormal(values[i]));
     }
-    const auto everything = plain.bracket(above.data(), size, parameters, infinite, -3.4e38F, places.data());
-    const double mass = everything.mass;
     for (const isa which : forms()) {
-      const auto got = kernels_for(which).bracket(values.data(), size, parameters, low, high, places.data());
-      CHECK(same_bits(got.mass, mass));
-      CHECK(std::vector<std::uint32_t>(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(got.count)) ==
-            want);
+      INFO(to_string(which));
+      std::vector<std::int32_t> ids(size + 16);
+      std::vector<float> got(size + 16);
+      const auto count =
+          kernels_for(which).collect(values.data(), peaks.data(), blocks, low, high, first, {ids.data(), got.data()});
+      REQUIRE(count == want.size());
+      ids.resize(count);
+      got.resize(count);
+      CHECK(ids == want_ids);
+      CHECK(same_bits(got, want));
+      // In place, to the upper half of what is left.
+      while (got.size() % 16 != 0) {
+        ids.push_back(-1);
+        got.push_back(-infinite);
+      }
+      std::vector<std::int32_t> upper_ids;
+      std::vector<float> upper;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        if (want[i] >= low + 1 && want[i] < high) {
+          upper_ids.push_back(want_ids[i]);
+          upper.push_back(want[i]);
+        }
+      }
+      const std::size_t padded = got.size();
+      ids.resize(padded + 16);
+      got.resize(padded + 16);
+      const auto left =
+          kernels_for(which).filter(ids.data(), got.data(), padded, low + 1, high, {ids.data(), got.data()});
+      REQUIRE(left == upper.size());
+      ids.resize(left);
+      got.resize(left);
+      CHECK(ids == upper_ids);
+      CHECK(same_bits(got, upper));
+    }
+  }
+}
+
+TEST_CASE("rough masses and moments taken along with the peaks are within their bounds", "[math][kernels]") {
+  test_bits::splitmix next(16);
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t size = 1 + next.below(3000);
+    const auto values = some_values(size, next.below(1U << 30));
+    const double base2 = next.between(0.05, 6), reference = next.between(-3, 12);
+    const rough_parameters rough{static_cast<float>(base2 * 0x1p23),
+                                 static_cast<float>((127 - base2 * reference) * 0x1p23)};
+    double mass = 0;
+    portable::moment_sums moments;
+    for (std::size_t i = 0; i < size / 64 * 64; ++i) {
+      if (is_gone(values[i])) continue;
+      mass += std::exp2(base2 * (static_cast<double>(values[i]) - reference));
+      const double d = static_cast<double>(values[i]) - reference;
+      moments.sum += d;
+      moments.squares += d * d;
+    }
+    for (const isa which : forms()) {
+      INFO(to_string(which));
+      std::vector<float> peaks((size + 63) / 64), want(peaks.size());
+      double got = 0;
+      const row_summary plainly = kernels_for(which).peaks_f32(values.data(), size, want.data());
+      const row_summary summary = kernels_for(which).peaks_and_mass(values.data(), size, peaks.data(), rough, got);
+      CHECK(summary.max == plainly.max);
+      CHECK(summary.content == plainly.content);
+      CHECK(same_bits(peaks, want));
+      CHECK(got >= mass * (1 - 1e-4) - 1e-30);
+      CHECK(got <= mass * rough_excess * (1 + 1e-4) + 1e-30);
+      if (summary.content != row_content::finite) continue;
+      portable::moment_sums sums;
+      std::fill(peaks.begin(), peaks.end(), 0.0F);
+      static_cast<void>(
+          kernels_for(which).peaks_and_spread(values.data(), size, peaks.data(), static_cast<float>(reference), sums));
+      CHECK(same_bits(peaks, want));
+      CHECK(sums.sum == Approx(moments.sum).epsilon(1e-5).margin(1e-4 * static_cast<double>(size)));
+      CHECK(sums.squares == Approx(moments.squares).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("two to a power is quick to within 3e-7 over all fractions", "[math][kernels]") {
+  double worst = 0;
+  for (std::uint32_t bits = 0; bits < 1U << 22; ++bits) {
+    const float y = -static_cast<float>(bits) * 0x1p-22F * 3;
+    worst =
+        std::max(worst, std::abs(static_cast<double>(portable::quick_exp2(y)) / std::exp2(static_cast<double>(y)) - 1));
+  }
+  CHECK(worst < 3e-7);
+}
+
+TEST_CASE("the sum of a block has the same bits in every form", "[math][kernels]") {
+  test_bits::splitmix next(15);
+  for (int round = 0; round < 300; ++round) {
+    block_weights w{};
+    for (double& x : w) x = next.below(3) == 0 ? 0 : next.unit() * std::exp(next.between(-30, 0));
+    for (const isa which : forms()) {
+      CHECK(same_bits(kernels_for(which).block_sum(w.data()), plain.block_sum(w.data())));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,8 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
+#include <decant/core/listed_row.hpp>
+#include <decant/core/mass_search.hpp>
 #include <decant/core/row_registry.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/exp2.hpp>
@@ -83,8 +86,7 @@ class candidates {
     vocabulary_size_ = 0;
     status_ = row_status::ok;
     forget_facts();
-    ids_.clear();
-    z_.clear();
+    list_.clear();
   }
 
   /// The number of ids that exist: valid ids are 0 .. vocabulary_size() - 1.
@@ -124,7 +126,7 @@ class candidates {
     double sum = 0;
     if (!compact_ && vocabulary_size_ > compact_limit && power > 0) {
       each_run([&](const float* values, std::size_t size) {
-        sum += math::kernels().exact_mass(values, size, max_, math::product(power, scale_), gone).mass;
+        sum += math::kernels().exact_mass(values, size, max_, math::product(power, scale_)).mass;
       });
     } else {
       each([&](token_id, float z) { sum = math::rounded(sum + math::exp(math::product(power, relative(z)))); });
@@ -132,13 +134,11 @@ class candidates {
     return math::log(sum);
   }
 
-  /// log_sum() within 4e-6, at a tenth of the price on a long row: summed up in the weights of the law rather than in
-  /// double. The same bits on every instruction set, and whatever was asked before. Reads the row; one pass.
+  /// log_sum() within 4e-6, at an eighth of the price on a long row: summed up in float rather than in double. The same
+  /// bits on every instruction set, and whatever was asked before. Reads the row; one pass.
   [[nodiscard]] double quick_log_sum() {
     if (!read()) return static_cast<double>(gone);
-    const math::weight_map weight(max_, scale_);
-    if (compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return log_sum();
-    return effective(max_) + math::log(weight_mass(weight));
+    return can_sum_quickly() ? effective(max_) + math::log(quick_mass()) : log_sum();
   }
 
   /// The entropy in nats of the distribution as it stands; remembered. One pass in double.
@@ -146,6 +146,19 @@ class candidates {
     if (!read()) return 0;
     measure_mass();
     return entropy_;
+  }
+
+  /// entropy() within 1e-4, at a sixth of the price on a long row, as quick_log_sum().
+  [[nodiscard]] double quick_entropy() {
+    if (!read()) return 0;
+    return can_sum_quickly() ? quick_entropy_value() : entropy();
+  }
+
+  /// Whether entropy() is above a limit: by the quick one where that decides.
+  [[nodiscard]] bool entropy_exceeds(double limit) {
+    const double quick = quick_entropy();
+    if (mass_known_ || std::abs(quick - limit) <= entropy_error) return entropy() > limit;
+    return quick > limit;
   }
 
   /// The population standard deviation of the logits that are not gone. Two passes in double.
@@ -276,7 +289,7 @@ class candidates {
     // Past 2^400 either way nothing changes any more: the law is the argmax or uniform. Within, no product overflows.
     scale_ = std::clamp(scale_ * scale, 0x1p-400, 0x1p400);
     shift_ = std::clamp(math::product(shift_, scale) + shift, -0x1p900, 0x1p900);
-    mass_known_ = quick_known_ = false;
+    forget_masses();
   }
 
   /// logit = f(id, logit) for every token that is not gone: for dense maps that are not affine. O(n), into a workspace
@@ -285,8 +298,10 @@ class candidates {
   void transform(F f) {
     if (bad()) return;
     if (compact_) {
-      for (std::size_t i = 0; i < ids_.size(); ++i) {
-        if (!is_gone(z_[i])) z_[i] = math::flush_denormal(f(ids_[i], effective_float(z_[i])));
+      const auto ids = list_.ids();
+      const auto values = list_.values();
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (!is_gone(values[i])) values[i] = math::flush_denormal(f(ids[i], effective_float(values[i])));
       }
     } else {
       dense_.rewrite([&](token_id id, float z) { return is_gone(z) ? gone : f(id, effective_float(z)); });
@@ -302,7 +317,7 @@ class candidates {
   void rewrite(F f) {
     const auto all = [&](token_id id, float z) { return f(id, effective_float(z)); };
     if (compact_) {
-      dense_.rewrite_listed(ids_, z_, all);
+      dense_.rewrite_listed(list_.ids(), list_.values(), all);
     } else {
       dense_.rewrite(all);
     }
@@ -318,9 +333,11 @@ class candidates {
   void allow(std::span<const std::uint64_t> mask) {
     if (bad()) return;
     if (compact_) {
-      for (std::size_t i = 0; i < ids_.size(); ++i) {
-        const auto id = static_cast<std::size_t>(ids_[i]);
-        if (id / 64 >= mask.size() || (mask[id / 64] >> (id % 64) & 1) == 0) z_[i] = gone;
+      const auto ids = list_.ids();
+      const auto values = list_.values();
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto id = static_cast<std::size_t>(ids[i]);
+        if (id / 64 >= mask.size() || (mask[id / 64] >> (id % 64) & 1) == 0) values[i] = gone;
       }
     } else if (has_at_most(mask, list_limit_)) {
       list_allowed(mask);
@@ -348,11 +365,8 @@ class candidates {
     if (!read() || !more_than(count)) return;
     if (count <= 1) return keep_argmax();
     if (compact_ || order_.size() >= count || count > list_limit_) return cut(nth(count), count);
-    gather(count, gathered_);
-    order_ = gathered_;
-    select(order_, count);
-    list(gathered_, order_.back());
-    order_.clear();
+    gathered_.keep(gather(count, gathered_));
+    adopt_gathered();
   }
 
   /// Keeps logits >= threshold, and the largest `min_keep` (at least one) in any case. Reads the row.
@@ -372,27 +386,33 @@ class candidates {
     return read() ? count_from(lowest_where([&](float z) { return relative(z) >= least; })) : 0;
   }
 
-  /// Keeps tokens with ln p >= log_p + argmax_power * ln (the largest p), and the largest `min_keep` (at least one) in
-  /// any case: an absolute threshold, or with a power of 1 one relative to the argmax. Where a quick sum decides, no
-  /// exact one is made. Reads the row.
-  void keep_probable(double log_p, std::size_t min_keep = 1, double argmax_power = 0) {
-    if (read()) keep_from(border_of_probable(log_p, argmax_power), min_keep);
+  /// A threshold for probabilities: ln p >= log_p + argmax_power * ln (the largest p) - entropies * entropy().
+  struct probability_threshold {
+    double log_p;
+    double argmax_power = 0;
+    double entropies = 0;
+  };
+
+  /// Keeps tokens that reach a threshold, and the largest `min_keep` (at least one) in any case. Where a quick sum
+  /// decides, no exact one is made. Reads the row.
+  void keep_probable(const probability_threshold& threshold, std::size_t min_keep = 1) {
+    if (read_for_mass(threshold.entropies == 0)) keep_from(border_of_probable(threshold), min_keep);
   }
 
   /// How many tokens those are, apart from `min_keep`. Reads the row.
-  [[nodiscard]] std::size_t count_probable(double log_p, double argmax_power = 0) {
-    return read() ? count_from(border_of_probable(log_p, argmax_power)) : 0;
+  [[nodiscard]] std::size_t count_probable(const probability_threshold& threshold) {
+    return read_for_mass(threshold.entropies == 0) ? count_from(border_of_probable(threshold)) : 0;
   }
 
   /// Keeps the smallest set of probability mass >= p, filled in descending order, or, with a finite `around`, in
   /// ascending |logit - around| with ties by lower id; and at least `min_keep` (at least one) tokens of that order.
   /// p >= 1 keeps all. Masses are sums of double exponentials, which decide at the border. Reads the row.
   void keep_mass(double p, std::size_t min_keep = 1, double around = from_the_top) {
-    if (!read() || p >= 1) return;
+    if (!read_for_mass() || p >= 1) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
     if (math::is_finite(around)) return keep_mass_around(p, min_keep, around);
-    // What the quick sum cannot decide the exact one does.
-    if (!keep_mass_within(p, min_keep, quick_mass())) keep_mass_within(p, min_keep, exact_mass());
+    if (p <= 0) return keep_largest(min_keep);
+    if (!keep_mass_unsorted(p, min_keep)) keep_mass_in_order(p, min_keep);
   }
 
   // ---- ends
@@ -506,42 +526,32 @@ class candidates {
     return math::product(scale_, static_cast<double>(z) - static_cast<double>(max_));
   }
 
-  // Floats in their order are integers in theirs.
-  static std::int64_t order_of(float z) noexcept {
-    const auto bits = std::bit_cast<std::int32_t>(z);
-    return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : std::int64_t{bits};
-  }
-  static float at_order(std::int64_t place) noexcept {
-    const std::int64_t bits = place < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - place : place;
-    return math::flush_denormal(std::bit_cast<float>(static_cast<std::int32_t>(bits)));
-  }
-
   /// The smallest z for which `reaches`, a question that is once answered with yes from some z on; -inf where the
   /// answer is yes for all, +inf where it is no.
   template <class F>
   [[nodiscard]] static float lowest_where(F reaches) noexcept {
     constexpr float lowest = detail::dense_row::lowest;
     if (reaches(lowest)) return gone;
-    std::int64_t below = order_of(lowest), reached = order_of(-lowest) + 1;
+    std::int64_t below = detail::order_of(lowest), reached = detail::order_of(-lowest) + 1;
     while (reached - below > 1) {
       const std::int64_t middle = below + (reached - below) / 2;
-      (reaches(at_order(middle)) ? reached : below) = middle;
+      (reaches(detail::at_order(middle)) ? reached : below) = middle;
     }
-    return at_order(reached);
+    return detail::at_order(reached);
   }
 
   [[nodiscard]] float stored(token_id id) const noexcept {
     if (!compact_) return dense_[id];
-    const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
-    return found != ids_.end() && *found == id ? z_[static_cast<std::size_t>(found - ids_.begin())] : gone;
+    const std::size_t place = list_.find(id);
+    return place < list_.size() ? list_.values()[place] : gone;
   }
 
   /// Calls f(id, z) for every token that is not gone, ascending.
   template <class F>
   void each(F f) const {
     if (!compact_) return dense_.each(f);
-    for (std::size_t i = 0; i < ids_.size(); ++i) {
-      if (!is_gone(z_[i])) f(ids_[i], z_[i]);
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (const entry e = list_[i]; !is_gone(e.logit)) f(e.id, e.logit);
     }
   }
 
@@ -549,15 +559,22 @@ class candidates {
   template <class F>
   void each_at_least(float threshold, F f) const {
     if (!compact_) return dense_.each_at_least(threshold, f);
-    for (std::size_t i = 0; i < ids_.size(); ++i) {
-      if (z_[i] >= threshold) f(ids_[i], z_[i]);
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (const entry e = list_[i]; e.logit >= threshold) f(e.id, e.logit);
     }
   }
 
   /// Calls f(id, weight) for every token of positive weight, ascending.
   template <class F>
-  void each_weight(const math::weight_map& weight, F f) const {
-    if (compact_ || !weight.in_float()) {
+  void each_weight(const math::weight_map& weight, F f) {
+    if (compact_) {
+      weigh_list(weight);
+      for (std::size_t i = 0; i < list_.size(); ++i) {
+        if (list_weights_[i] > 0) f(list_.ids()[i], static_cast<double>(list_weights_[i]));
+      }
+      return;
+    }
+    if (!weight.in_float()) {
       return each([&](token_id id, float z) {
         if (const float w = weight(z); w > 0) f(id, static_cast<double>(w));
       });
@@ -652,9 +669,11 @@ class candidates {
   void forget_facts() noexcept {
     if (bad()) return;
     known_ = counted_ = false;
-    mass_known_ = quick_known_ = false;
+    forget_masses();
     order_.clear();
   }
+
+  void forget_masses() noexcept { mass_known_ = quick_known_ = quick_entropy_known_ = rough_known_ = false; }
 
   void measure_mass() {
     if (mass_known_) return;
@@ -662,8 +681,7 @@ class candidates {
     double sum = 0, weighted = 0;
     if (!compact_ && vocabulary_size_ > compact_limit) {
       each_run([&](const float* values, std::size_t size) {
-        const math::portable::mass_sums run =
-            math::kernels().exact_mass(values, size, max_, scale_, math::portable::minus_infinity);
+        const math::portable::mass_sums run = math::kernels().exact_mass(values, size, max_, scale_);
         sum = math::rounded(sum + run.mass);
         weighted = math::rounded(weighted + run.weighted);
       });
@@ -713,27 +731,108 @@ class candidates {
     if (used > 0) f(run_.data(), used);
   }
 
-  /// Two numbers between which the sum of the double exponentials lies.
-  struct mass_bounds {
-    double low, high;
+  using mass_bounds = detail::mass_bounds;
+
+  /// How well a mass is known, at what price.
+  enum class sharpness : std::uint8_t {
+    rough,  ///< from a sum taken along with the peaks, if there is one
+    quick,  ///< from the weights of the law: a pass in float
+    near,   ///< from double exponentials that are nearly exact: a pass in double
+    exact,  ///< the sum that is the definition: a slower one
   };
 
-  /// From the weights of the law where a dense row has them in float, else exactly; remembered.
-  mass_bounds quick_mass() {
-    const math::weight_map weight(max_, scale_);
-    if (mass_known_ || compact_ || vocabulary_size_ <= compact_limit || !weight.in_float()) return exact_mass();
-    return bounds_of(weight_mass(weight), quick_error);
+  /// Bounds of the mass at least as good as that, if it can be had.
+  mass_bounds mass_within(sharpness how) {
+    if (mass_known_ || how == sharpness::exact) return exact_mass();
+    if (how == sharpness::rough && rough_known_) return rough_bounds(rough_);
+    if (compact_ || vocabulary_size_ <= compact_limit) return exact_mass();
+    if (how == sharpness::near || !can_sum_quickly()) return near_mass();
+    return bounds_of(quick_mass(), quick_error);
   }
 
-  /// The sum of the weights of a dense row that are floats, but for roundings; remembered.
-  double weight_mass(const math::weight_map& weight) {
+  /// The same where some of the tokens are listed, with the sum of their masses: a rough sum need count for the others
+  /// alone.
+  mass_bounds mass_within(sharpness how, detail::listed_row& list, double sum) {
+    if (how != sharpness::rough || !rough_known_ || mass_known_) return mass_within(how);
+    const std::span<const float> values = list.padded(64);
+    peak_weights_.resize(std::max(peak_weights_.size(), values.size() / 64));
+    double listed = 0;
+    math::kernels().peaks_and_mass(values.data(), values.size(), peak_weights_.data(), rough_parameters_, listed);
+    const mass_bounds rest = rough_bounds(std::max(0.0, rough_ - listed * rough_factor_));
+    return {sum + rest.low, sum + rest.high};
+  }
+
+  /// Bounds of a mass from a rough sum that is part of the row's.
+  [[nodiscard]] mass_bounds rough_bounds(double mass) const noexcept {
+    const double slack = rough_slack_ * rough_;
+    return {std::max(0.0, mass / math::rough_excess - slack), mass + slack};
+  }
+
+  /// Reads the row; if that takes a pass, sums rough weights along the way, if they are wanted.
+  bool read_for_mass(bool wanted = true) {
+    if (!wanted || known_ || compact_ || vocabulary_size_ <= compact_limit || !dense_.measures_floats()) return read();
+    // Weights must be told from a reference that is known beforehand, and not too far below the largest.
+    float reference = gone;
+    const std::size_t step = vocabulary_size_ / 8;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const float z = dense_[static_cast<token_id>(i * step)];
+      if (math::is_finite(z) && z > reference) reference = z;
+    }
+    const double base2 = scale_ * math::per_doubling, at = base2 * static_cast<double>(reference);
+    if (is_gone(reference) || base2 < 0x1p-20 || base2 > 0x1p10 || std::abs(at) > 1000) return read();
+    rough_parameters_ = {static_cast<float>(base2 * 0x1p23), static_cast<float>((127 - at) * 0x1p23)};
+    double mass = dense_.measure_with_mass(rough_parameters_);
+    if (!read()) return false;
+    const double above = (static_cast<double>(max_) - static_cast<double>(reference)) * base2;
+    if (above > 100) return true;  // beyond what a float can tell
+    for (std::size_t i = vocabulary_size_ / 64 * 64; i < vocabulary_size_; ++i) {
+      const auto z = static_cast<double>(dense_[static_cast<token_id>(i)]);
+      mass += math::exp(math::product(scale_, z - static_cast<double>(reference)));
+    }
+    rough_factor_ = math::exp(-above / math::per_doubling);
+    rough_ = mass * rough_factor_;
+    // Roundings of slope, offset and exponent, of up to a few hundred each, and of sums.
+    rough_slack_ = 0x1p-24 * (500 + 2 * std::abs(at) + 2 * above) + 4e-6;
+    rough_known_ = math::is_finite(rough_);
+    return true;
+  }
+
+  /// Whether the row is long, and its exponents are such that floats tell them.
+  [[nodiscard]] bool can_sum_quickly() const {
+    const double base2 = scale_ * math::per_doubling;
+    return !compact_ && vocabulary_size_ > compact_limit && base2 >= 0x1p-20 && base2 <= 0x1p20 &&
+           std::abs(static_cast<double>(max_)) * base2 < 0x1p24;
+  }
+  [[nodiscard]] math::quick_parameters quick_parameters() const {
+    return math::quick_parameters_of(math::weight_map(max_, scale_).parameters());
+  }
+
+  /// The mass but for roundings; remembered.
+  double quick_mass() {
     if (quick_known_) return quick_;
     quick_known_ = true;
     quick_ = 0;
+    const math::quick_parameters parameters = quick_parameters();
     each_run([&](const float* values, std::size_t size) {
-      quick_ = math::rounded(quick_ + math::kernels().quick_mass(values, size, weight.parameters()));
+      quick_ = math::rounded(quick_ + math::kernels().quick_mass(values, size, parameters));
     });
     return quick_;
+  }
+
+  /// The entropy but for roundings; remembered, and the mass with it.
+  double quick_entropy_value() {
+    if (quick_entropy_known_) return quick_entropy_;
+    quick_entropy_known_ = quick_known_ = true;
+    math::portable::mass_sums sums;
+    const math::quick_parameters parameters = quick_parameters();
+    each_run([&](const float* values, std::size_t size) {
+      const auto run = math::kernels().quick_masses(values, size, parameters);
+      sums.mass = math::rounded(sums.mass + run.mass);
+      sums.weighted = math::rounded(sums.weighted + run.weighted);
+    });
+    quick_ = sums.mass;
+    quick_entropy_ = std::max(0.0, math::log(sums.mass) - sums.weighted / sums.mass / math::per_doubling);
+    return quick_entropy_;
   }
 
   mass_bounds exact_mass() {
@@ -741,36 +840,74 @@ class candidates {
     return {mass_, mass_};
   }
 
-  /// The relative error of a mass of float weights: 1.8e-7 of the exponential itself, twice 2^-24 of sums of four, and
-  /// three roundings of the exponent, each 2^-24 of it, where the mean exponent counts: at most log2 of the number of
-  /// tokens, which 2^26 is never below. Weights below 2^-126 are lost in 2^-90.
-  static constexpr double quick_error = 3.1e-7 + 26 * 1.3e-7 + 0x1p-90;
+  /// From double exponentials that are nearly exact.
+  mass_bounds near_mass() { return mass_known_ ? exact_mass() : bounds_of(split_mass(gone).mass, near_error); }
+
+  /// The same sum as a number, and that over values from a border on.
+  math::portable::split_mass split_mass(float border) {
+    math::portable::split_mass sums;
+    const float raw = detail::dense_row::raw_threshold(border);
+    each_run([&](const float* values, std::size_t size) {
+      const auto run = math::kernels().near_mass(values, size, max_, scale_, raw);
+      sums.mass += run.mass;
+      sums.above += run.above;
+    });
+    return sums;
+  }
+  static constexpr double near_error = 1.1 * math::portable::near_mass_error;
+
+  /// The relative error of a quick mass: 3e-7 of each exponential, 3e-7 of sums of sixteen, and two roundings of the
+  /// exponent, each 2^-24 of it, where the mean exponent counts: at most log2 of the number of tokens, which 2^26 is
+  /// never below. Weights below 2^-126 are lost, or taken for that, in 2^-90.
+  static constexpr double quick_error = 3e-7 + 3e-7 + 26 * 8.4e-8 + 0x1p-90;
+  /// That of the mass, and twice that of a mean of exponents of at most ln 2^26.
+  static constexpr double entropy_error = 2 * quick_error * 18.1 + quick_error;
   static mass_bounds bounds_of(double mass, double error) noexcept { return {mass * (1 - error), mass * (1 + error)}; }
 
-  /// The border above which tokens have ln p >= log_p + power * ln p(argmax). Bounds of the mass bound it; the exact
-  /// mass is asked for only if a token lies between.
-  float border_of_probable(double log_p, double power) {
-    const auto border = [&](double mass) {
-      const double least = log_p + (power == 1 ? 0 : math::product(1 - power, math::log(mass)));
+  /// The border from which on tokens reach a threshold. Bounds of the mass and of the entropy bound it; better ones are
+  /// asked for only if a token lies between.
+  float border_of_probable(const probability_threshold& threshold) {
+    const double power = 1 - threshold.argmax_power, entropies = threshold.entropies;
+    const auto border = [&](double log_mass, double entropy) {
+      double least = threshold.log_p;
+      if (power != 0) least += math::product(power, log_mass);
+      if (entropies != 0) least -= math::product(entropies, entropy);
       return lowest_where([&](float z) { return relative(z) >= least; });
     };
-    if (power == 1) return border(1);
-    const mass_bounds quick = quick_mass();
-    const float ends[] = {border(quick.low), border(quick.high)};
-    const float low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
-    bool between = false;
-    if (low != high) each_at_least(above_gone(low), [&](token_id, float z) { between = between || z < high; });
-    return between ? border(exact_mass().low) : high;
+    if (power == 0 && entropies == 0) return border(0, 0);
+    const auto settled = [&](const mass_bounds& total, const mass_bounds& entropy) -> std::optional<float> {
+      const double low = math::log(total.low), high = math::log(total.high);
+      const float least = border(power > 0 ? low : high, entropies > 0 ? entropy.high : entropy.low);
+      const float most = border(power > 0 ? high : low, entropies > 0 ? entropy.low : entropy.high);
+      if (least == most || count_from(least) == count_from(most)) return most;
+      return {};
+    };
+    if (rough_known_ && entropies == 0) {
+      if (const auto found = settled(mass_within(sharpness::rough), {})) return *found;
+      if (more_than(2 * few_listed)) {
+        gather_at_least(few_listed, gathered_);
+        const double sum = nucleus_.weigh(gathered_, max_, scale_);
+        if (const auto found = settled(mass_within(sharpness::rough, gathered_, sum), {})) return *found;
+      }
+    }
+    if (!mass_known_ && can_sum_quickly()) {
+      mass_bounds entropy{};
+      if (entropies != 0) entropy = {quick_entropy_value() - entropy_error, quick_entropy_value() + entropy_error};
+      if (const auto found = settled(mass_within(sharpness::quick), entropy)) return *found;
+    }
+    if (entropies == 0) {
+      if (const auto found = settled(mass_within(sharpness::near), {})) return *found;
+    }
+    measure_mass();
+    return border(math::log(mass_), entropy_);
   }
+  static constexpr std::size_t few_listed = 320;
 
   /// A border that means all tokens as one that kernels can compare with.
   static float above_gone(float border) noexcept { return is_gone(border) ? detail::dense_row::lowest : border; }
 
   std::size_t count_from(float border) {
-    if (!compact_) return dense_.count_at_least(above_gone(border));
-    std::size_t count = 0;
-    each_at_least(above_gone(border), [&](token_id, float) { ++count; });
-    return count;
+    return compact_ ? list_.count_at_least(above_gone(border)) : dense_.count_at_least(above_gone(border));
   }
 
   /// Keeps values from a border on, and the largest `min_keep`.
@@ -778,147 +915,109 @@ class candidates {
     if (is_gone(border)) return;
     const std::size_t kept = count_from(border);
     if (kept < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
-    if (more_than(kept)) cut({std::numeric_limits<token_id>::max(), border}, kept);
+    if (more_than(kept)) cut({detail::listed_row::any_id, border}, kept);
   }
 
-  /// Keeps the nucleus if it is the same for every total between the two; else does nothing and says so.
-  bool keep_mass_within(double p, std::size_t min_keep, mass_bounds total) {
-    const double low = math::product(p, total.low), high = math::product(p, total.high);
-    double mass = 0;
-    std::size_t kept = 0;
-    for (std::size_t reach = 64; more_than(kept); reach *= 4) {
-      if (reach > 1024) {
-        const verdict seen = keep_large_nucleus(p, min_keep, total);
-        if (seen != verdict::not_here) return seen == verdict::done;
-      }
-      sort_prefix(reach);
-      for (; kept < order_.size();) {
-        mass = math::rounded(mass + math::exp(relative(order_[kept].logit)));
-        ++kept;
-        if (kept < min_keep || mass < low) continue;
-        if (mass < high) return false;
-        if (more_than(kept)) cut(order_[kept - 1], kept);
-        return true;
-      }
+  /// Keeps the nucleus if it can be told without sorting; else does nothing and says so.
+  bool keep_mass_unsorted(double p, std::size_t min_keep) {
+    constexpr float lowest = detail::dense_row::lowest;
+    if (compact_) return keep_mass_listed(list_, lowest, p, min_keep) == verdict::done;
+    for (const std::size_t reach : {few_listed, compact_limit}) {
+      if (!more_than(2 * reach)) break;
+      const float threshold = gather_at_least(reach, gathered_);
+      const verdict seen = keep_mass_listed(gathered_, threshold, p, min_keep);
+      if (seen != verdict::not_here) return seen == verdict::done;
     }
-    return true;
+    if (more_than(2 * sample_size)) return keep_large_nucleus(p, min_keep);
+    gathered_.clear();
+    dense_.collect(lowest, beyond, gathered_);
+    return keep_mass_listed(gathered_, lowest, p, min_keep) == verdict::done;
   }
 
   enum class verdict : std::uint8_t { done, undecided, not_here };
 
-  /// Keeps a nucleus of many tokens of a plain dense row, without sorting them. `undecided` if that takes a total that
-  /// is better known, `not_here` if this is no such row.
-  verdict keep_large_nucleus(double p, std::size_t min_keep, mass_bounds total) {
-    if (compact_ || !dense_.is_plain() || vocabulary_size_ < 2 * sample_size) return verdict::not_here;
-    if (min_keep > compact_limit) return verdict::not_here;
-    // It may lie among the largest few thousand.
-    gather(compact_limit, gathered_);
-    double gathered = 0;
-    for (const entry& e : gathered_) gathered += math::exp(relative(e.logit));
-    const double low = math::product(p, total.low), high = math::product(p, total.high);
-    if (gathered * (1 - 1e-9) > high) return keep_among(gathered_, 0, 0, {low, high}, min_keep);
-    return keep_between(p, min_keep);
+  /// Keeps a nucleus that ends within a list of the largest tokens, down to a threshold.
+  verdict keep_mass_listed(detail::listed_row& list, float threshold, double p, std::size_t min_keep) {
+    const double sum = nucleus_.weigh(list, max_, scale_);
+    for (const sharpness how : {sharpness::rough, sharpness::quick, sharpness::near}) {
+      const mass_bounds total = mass_within(how, list, sum);
+      const mass_bounds wanted{math::product(p, total.low), math::product(p, total.high)};
+      if (sum < wanted.low) return verdict::not_here;
+      if (keep_place(nucleus_.find(list, wanted, 0, 0, threshold, max_), min_keep, &list)) return verdict::done;
+    }
+    return verdict::undecided;
   }
 
-  /// Keeps the tokens up to the one whose mass, with that of all before it, reaches what is wanted. `left` holds it,
-  /// and before all of `left` come `kept` tokens of mass `above`. Halves: what is before the middle weighs too little,
-  /// or is enough.
-  verdict keep_among(std::span<entry> left, double above, std::size_t kept, mass_bounds wanted, std::size_t min_keep) {
-    if (left.size() > 64 && std::ranges::all_of(left, [&](const entry& e) { return e.logit == left[0].logit; })) {
-      // All weigh the same: the place can be told, but for rounding.
-      const double one = math::exp(relative(left[0].logit));
-      const double before =
-          one > 0 ? std::clamp((wanted.low - above) / one - 2, 0.0, static_cast<double>(left.size() - 1)) : 0;
-      const auto skipped = static_cast<std::size_t>(before);
-      above += static_cast<double>(skipped) * one;
-      kept += skipped;
-      left = left.subspan(skipped, std::min<std::size_t>(left.size() - skipped, 64));
+  /// Keeps the tokens up to a place that has been found, and at least `min_keep`; whether it has been. `all`, if given,
+  /// lists these tokens and maybe more.
+  bool keep_place(const std::optional<detail::mass_search::place>& found, std::size_t min_keep,
+                  detail::listed_row* all = nullptr) {
+    if (!found) return false;
+    if (found->count < min_keep) {
+      keep_largest(min_keep);
+    } else if (!more_than(found->count)) {
+      return true;
+    } else if (all == &gathered_ && found->count <= list_limit_) {
+      gathered_.keep(found->last);
+      adopt_gathered();
+    } else {
+      cut(found->last, found->count);
     }
-    while (left.size() > 64) {
-      const std::size_t half = left.size() / 2;
-      std::nth_element(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(half), left.end(), detail::before);
-      double front = 0;
-      for (const entry& e : left.first(half)) front += math::exp(relative(e.logit));
-      if (above + front < wanted.low) {
-        above += front;
-        kept += half;
-        left = left.subspan(half);
-      } else {
-        left = left.first(half);
+    return true;
+  }
+
+  /// The definition: exact weights are added up in descending order until they reach p of the exact mass.
+  void keep_mass_in_order(double p, std::size_t min_keep) {
+    measure_mass();
+    const double wanted = math::product(p, mass_);
+    double mass = 0;
+    std::size_t kept = 0;
+    for (std::size_t reach = 64; more_than(kept); reach *= 4) {
+      sort_prefix(reach);
+      while (kept < order_.size()) {
+        mass = math::rounded(mass + math::exp(relative(order_[kept].logit)));
+        ++kept;
+        if (kept < min_keep || mass < wanted) continue;
+        if (more_than(kept)) cut(order_[kept - 1], kept);
+        return;
       }
     }
-    std::sort(left.begin(), left.end(), detail::before);
-    // These sums are not in the order of the definition.
-    const double doubt = 1e-11 * wanted.high;
-    for (const entry& e : left) {
-      const double before = above;
-      above += math::exp(relative(e.logit));
-      ++kept;
-      if (above < wanted.low - doubt) continue;
-      if (above < wanted.high + doubt || before > wanted.low - doubt || kept < min_keep) break;
-      if (more_than(kept)) cut(e, kept);
-      return verdict::done;
-    }
-    return wanted.low == wanted.high ? verdict::not_here : verdict::undecided;
   }
 
-  static constexpr std::size_t sample_size = 4096;
+  static constexpr std::size_t sample_size = 2048;
+  static constexpr float beyond = detail::listed_row::beyond;
 
-  /// Values at even distances along a dense row, which has at least so many.
+  /// Values from blocks at even distances of a dense row, which has at least twice so many.
   void take_sample() {
     sample_.clear();
-    const std::size_t stride = vocabulary_size_ / sample_size;
-    for (std::size_t i = 0; i < sample_size; ++i) sample_.push_back(dense_[static_cast<token_id>(i * stride)]);
-  }
-
-  /// The same where most of the row is kept: a sample tells between which two values the last token lies, and exact
-  /// sums over the row weigh what lies above.
-  verdict keep_between(double p, std::size_t min_keep) {
-    take_sample();
-    std::sort(sample_.begin(), sample_.end(), [](float x, float y) { return x > y; });
-    double all = 0, squares = 0, so_far = 0;
-    for (const float z : sample_) {
-      const double w = is_gone(z) ? 0 : math::exp(relative(z));
-      all += w;
-      squares += w * w;
-    }
-    // Four deviations either way of the share that lies above a value.
-    const double slack = 4 * std::sqrt(squares) * std::sqrt(p * (1 - p)) + 4 * all / sample_size;
-    float high = -detail::dense_row::lowest, low = detail::dense_row::lowest;
-    for (const float z : sample_) {
-      if (is_gone(z)) break;
-      so_far += math::exp(relative(z));
-      if (so_far < p * all - slack) high = z;
-      if (so_far > p * all + slack) {
-        low = z;
-        break;
+    const std::size_t step = vocabulary_size_ / 64 / (sample_size / 64);
+    float buffer[64];
+    for (std::size_t i = 0; i < sample_size / 64; ++i) {
+      const detail::dense_row::block at = dense_.block_at(i * step, buffer);
+      for (std::size_t j = 0; j < 64; ++j) {
+        const float z = (at.keep >> j & 1) != 0 ? math::flush_denormal(at.values[j]) : gone;
+        sample_.add(static_cast<token_id>(64 * i + j), z);
       }
     }
-    if (!(high > low)) high = math::next_above(low);
-    // The kernels see values as they are in memory.
-    const float raw_low = detail::dense_row::raw_threshold(low), raw_high = detail::dense_row::raw_threshold(high);
-    double above = 0, total = 0;
-    each_run([&](const float* values, std::size_t size) {
-      const math::portable::mass_sums run = math::kernels().exact_mass(values, size, max_, scale_, raw_high);
-      above += run.above;
-      total += run.mass;
-    });
-    const double wanted = math::product(p, total);
+  }
+
+  /// Keeps a nucleus of a large part of a dense row: a sample tells between which two values its last token lies, a
+  /// pass weighs what lies above, and the tokens between are listed.
+  bool keep_large_nucleus(double p, std::size_t min_keep) {
+    take_sample();
+    const double all = nucleus_.weigh(sample_, max_, scale_);
+    // Four deviations either way of the share that lies above a value.
+    const double slack = all > 0 ? 4 * nucleus_.deviation() * std::sqrt(p * (1 - p)) + 4 * all / sample_size : 0;
+    const float low = nucleus_.value_at(math::product(p, all) + slack, max_);
+    const float high = math::next_above(nucleus_.value_at(std::max(0.0, math::product(p, all) - slack), max_));
+    if (!(high > low)) return false;
+    const math::portable::split_mass sums = split_mass(high);
     gathered_.clear();
-    const std::size_t even = vocabulary_size_ / 64 * 64;
-    places_.resize(vocabulary_size_ + 64);
-    const std::size_t between =
-        math::kernels().bracket(dense_.data(), even, {max_, 0}, raw_low, raw_high, places_.data()).count;
-    for (std::size_t i = 0; i < between; ++i) {
-      const auto id = static_cast<token_id>(places_[i]);
-      gathered_.push_back({id, dense_[id]});
-    }
-    for (std::size_t i = even; i < vocabulary_size_; ++i) {
-      const float z = dense_[static_cast<token_id>(i)];
-      if (z >= low && z < high) gathered_.push_back({static_cast<token_id>(i), z});
-    }
-    if (!(above < wanted * (1 - 1e-11)) || gathered_.empty()) return verdict::not_here;
-    return keep_among(gathered_, above, dense_.count_at_least(high), {wanted, wanted}, min_keep);
+    dense_.collect(low, std::min(high, beyond), gathered_);
+    nucleus_.weigh(gathered_, max_, scale_);
+    const double doubt = near_error * (p * sums.mass + sums.above);
+    const mass_bounds wanted{math::product(p, sums.mass) - doubt, math::product(p, sums.mass) + doubt};
+    return keep_place(nucleus_.find(gathered_, wanted, sums.above, dense_.count_at_least(high), low, high), min_keep);
   }
 
   /// Fills order_ with the first `count` tokens in descending order, all if there are not so many, and maybe more.
@@ -929,84 +1028,82 @@ class candidates {
     count = std::max({count, 2 * order_.size(), std::size_t{32}});
     if (!more_than(count)) count = this->count();
     if (order_.size() >= count) return;
-    gather(count, order_);
-    select(order_, count);
+    gathered_.keep(gather(count, gathered_));
+    order_.clear();
+    for (std::size_t i = 0; i < gathered_.size(); ++i) order_.push_back(gathered_[i]);
     std::sort(order_.begin(), order_.end(), detail::before);
-  }
-
-  /// Leaves the first `count` in descending order, in any order, the last of them at the end.
-  static void select(std::vector<entry>& entries, std::size_t count) {
-    const auto end = entries.begin() + static_cast<std::ptrdiff_t>(count);
-    std::nth_element(entries.begin(), end - 1, entries.end(), detail::before);
-    entries.resize(count);
   }
 
   /// The last of the first `count` tokens in descending order, of which there are more.
   entry nth(std::size_t count) {
     if (order_.size() >= count) return order_[count - 1];
-    gather(count, gathered_);
-    select(gathered_, count);
-    return gathered_.back();
+    if (compact_) return list_.nth(count, detail::dense_row::lowest, max_);
+    const entry last = gather(count, gathered_);
+    gathered_.keep(last);
+    return last.id == detail::listed_row::any_id ? gathered_.last() : last;
   }
 
-  /// Collects, in ascending id, at least the first `count` tokens in descending order. There are that many.
-  void gather(std::size_t count, std::vector<entry>& out) {
-    out.clear();
-    const auto take = [&](token_id id, float z) { out.push_back({id, z}); };
-    if (compact_) return each(take);
-    // Of those at the threshold itself the first ones are enough.
-    dense_.each_at_least(threshold_for(count), count, take);
+  /// Lists at least the first `count` tokens in descending order, of which there are more; returns the last of them.
+  entry gather(std::size_t count, detail::listed_row& out) {
+    const float threshold = gather_at_least(count, out);
+    return out.nth(count, threshold, max_);
   }
 
-  /// A value that at least `count` tokens of a dense row reach, and, ties apart, not many more.
-  float threshold_for(std::size_t count) {
+  /// Lists, from some value on, the first `count` tokens in descending order at least, of which there are so many;
+  /// returns the value. Of those at the value itself there may be the first `count` alone.
+  float gather_at_least(std::size_t count, detail::listed_row& out) {
     constexpr float lowest = detail::dense_row::lowest;
+    if (compact_) {
+      out = list_;
+      return lowest;
+    }
     const std::span<const float> peaks = dense_.peaks();
     const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
     if (!dense_.bounded() && 4 * count <= 3 * dense_.blocks() && reach(lowest) >= count) {
-      // As many blocks as tokens are asked for reach the answer: halve, first in value, then in the order of floats.
+      // As many blocks as tokens are asked for reach the answer; some more do no harm.
       const std::size_t enough = count + count / 8 + 2;
-      float high = max_, low = lowest, step = 1;
-      if (reach(high) >= count) return high;
-      while (low == lowest && step < 0x1p20F) {
-        const float t = max_ - step;
-        step *= 2;
-        if (t > lowest && reach(t) >= count)
-          low = t;
-        else
-          high = t;
-      }
-      for (int i = 0; i < 48; ++i) {
-        const float middle = i < 16 && low > lowest ? low + (high - low) / 2
-                                                    : at_order(order_of(low) + (order_of(high) - order_of(low)) / 2);
-        if (!(middle > low && middle < high)) break;
-        const std::size_t found = reach(middle);
+      if (reach(max_) >= count) return collect_from(max_, count, out), max_;
+      detail::bisection search(lowest, max_);
+      while (search.next()) {
+        const std::size_t found = reach(search.middle());
         if (found < count) {
-          high = middle;
+          search.lower();
           continue;
         }
-        low = middle;
+        search.raise();
         if (found <= enough) break;
       }
-      return low;
+      return collect_from(search.low(), count, out), search.low();
     }
-    return sampled_threshold(count);
+    if (vocabulary_size_ >= 2 * sample_size && 2 * count <= vocabulary_size_) {
+      take_sample();
+      const double share = static_cast<double>(count) / static_cast<double>(vocabulary_size_) * sample_size;
+      for (double rank = share + 4 * std::sqrt(share) + 4; 2 * rank < sample_size; rank *= 2) {
+        if (sample_.count_at_least(lowest) < static_cast<std::size_t>(rank)) break;
+        const float t = sample_.nth(static_cast<std::size_t>(rank), lowest, max_).logit;
+        collect_from(t, count, out);
+        if (out.size() >= count) return t;
+      }
+    }
+    collect_from(lowest, count, out);
+    return lowest;
   }
 
-  /// The same from a sample of the row, for many tokens; -inf's successor if the sample does not help.
-  float sampled_threshold(std::size_t count) {
-    constexpr float lowest = detail::dense_row::lowest;
-    if (vocabulary_size_ < 2 * sample_size || 2 * count > vocabulary_size_) return lowest;
-    take_sample();
-    const double share = static_cast<double>(count) / static_cast<double>(vocabulary_size_) * sample_size;
-    for (double rank = share + 4 * std::sqrt(share) + 4; 2 * rank < sample_size; rank *= 2) {
-      const auto at = sample_.begin() + static_cast<std::ptrdiff_t>(rank);
-      std::nth_element(sample_.begin(), at, sample_.end(), [](float x, float y) { return x > y; });
-      const float t = *at;
-      if (is_gone(t)) break;
-      if (dense_.count_at_least(t) >= count) return t;
+  /// Lists the tokens of a dense row from a value on, of those at it the first `ties` at least.
+  void collect_from(float threshold, std::size_t ties, detail::listed_row& out) {
+    out.clear();
+    float low = threshold;
+    constexpr std::size_t strip = 512;
+    for (std::size_t b = 0; b < dense_.blocks(); b += strip) {
+      dense_.collect(low, beyond, b, std::min(b + strip, dense_.blocks()), out);
+      if (low != threshold || out.size() < 2 * ties + 4096) continue;
+      // Many: perhaps they are ties, of which no more are needed.
+      std::size_t left = ties, place = 0;
+      while (place < out.size() && (out[place].logit != threshold || --left > 0)) ++place;
+      if (place == out.size()) continue;
+      out.keep({out[place].id, threshold});
+      low = math::next_above(threshold);
     }
-    return lowest;
   }
 
   // ---- narrowing
@@ -1014,26 +1111,14 @@ class candidates {
   /// Keeps what is not after `last` in descending order: `count` tokens, which include the largest.
   void cut(entry last, std::size_t count) {
     narrowed_ = true;
-    mass_known_ = quick_known_ = false;
+    forget_masses();
     if (order_.size() > count) order_.resize(count);
-    const auto inside = [&](token_id id, float z) { return z > last.logit || (z == last.logit && id <= last.id); };
     if (compact_) {
-      std::size_t kept = 0;
-      for (std::size_t i = 0; i < ids_.size(); ++i) {
-        if (is_gone(z_[i]) || !inside(ids_[i], z_[i])) continue;
-        ids_[kept] = ids_[i];
-        z_[kept++] = z_[i];
-      }
-      ids_.resize(kept);
-      z_.resize(kept);
+      list_.keep(last);
     } else if (count <= list_limit_) {
-      ids_.clear();
-      z_.clear();
-      dense_.each_at_least(last.logit, [&](token_id id, float z) {
-        if (!inside(id, z)) return;
-        ids_.push_back(id);
-        z_.push_back(z);
-      });
+      list_.clear();
+      dense_.collect(last.logit, beyond, list_);
+      if (last.id != detail::listed_row::any_id) list_.keep(last);
       compact_ = true;
     } else {
       dense_.set_bound(last);
@@ -1042,29 +1127,24 @@ class candidates {
     counted_ = true;
   }
 
-  /// Makes the list of a dense row, from entries in ascending id: those not after `last`.
-  void list(const std::vector<entry>& from, entry last) {
-    ids_.clear();
-    z_.clear();
-    for (const entry& e : from) {
-      if (detail::before(last, e)) continue;
-      ids_.push_back(e.id);
-      z_.push_back(e.logit);
-    }
+  /// Makes what has been gathered the row.
+  void adopt_gathered() {
+    std::swap(list_, gathered_);
     narrowed_ = true;
-    mass_known_ = quick_known_ = false;
+    forget_masses();
+    order_.clear();
     compact_ = true;
-    size_ = ids_.size();
+    size_ = list_.size();
     counted_ = true;
   }
 
   /// The scan has found the argmax: no further pass.
   void keep_argmax() {
     narrowed_ = true;
-    mass_known_ = quick_known_ = false;
+    forget_masses();
     order_.assign(1, {argmax_, max_});
-    ids_.assign(1, argmax_);
-    z_.assign(1, max_);
+    list_.clear();
+    list_.add(argmax_, max_);
     size_ = 1;
     counted_ = true;
     compact_ = true;
@@ -1075,12 +1155,11 @@ class candidates {
     const double wanted = math::product(p, mass_);
     // The tokens nearest to `around` are mostly among the largest: look there first.
     for (std::size_t reach = 256; !compact_ && reach <= compact_limit && more_than(2 * reach); reach *= 4) {
-      gather(reach, gathered_);
-      const float lowest = std::ranges::min(gathered_, {}, &entry::logit).logit;
-      const double radius = around - effective(lowest);
+      const double radius = around - effective(gather_at_least(reach, gathered_));
       near_.clear();
       // All that is nearer than the lowest one gathered has been gathered.
-      for (const entry& e : gathered_) {
+      for (std::size_t i = 0; i < gathered_.size(); ++i) {
+        const entry e = gathered_[i];
         const double distance = std::abs(effective(e.logit) - around);
         if (distance < radius) near_.push_back({distance, e.id, e.logit});
       }
@@ -1115,12 +1194,8 @@ class candidates {
   void keep_listed() {
     narrowed_ = true;
     if (near_.size() <= list_limit_) {
-      ids_.clear();
-      z_.clear();
-      for (const distant& d : near_) {
-        ids_.push_back(d.id);
-        z_.push_back(d.z);
-      }
+      list_.clear();
+      for (const distant& d : near_) list_.add(d.id, d.z);
       compact_ = true;
     } else {
       std::size_t next = 0;
@@ -1146,16 +1221,13 @@ class candidates {
 
   /// Makes the list of a dense row, from the tokens that a mask allows.
   void list_allowed(std::span<const std::uint64_t> mask) {
-    ids_.clear();
-    z_.clear();
+    list_.clear();
     for (std::size_t word = 0; word < mask.size(); ++word) {
       for (std::uint64_t left = mask[word]; left != 0; left &= left - 1) {
         const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
         if (id >= vocabulary_size_) break;
         const float z = dense_[static_cast<token_id>(id)];
-        if (is_gone(z)) continue;
-        ids_.push_back(static_cast<token_id>(id));
-        z_.push_back(z);
+        if (!is_gone(z)) list_.add(static_cast<token_id>(id), z);
       }
     }
     compact_ = true;
@@ -1187,8 +1259,7 @@ class candidates {
   void put(token_id id, float z) {
     z = math::flush_denormal(z);
     if (compact_) {
-      const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
-      z_[static_cast<std::size_t>(found - ids_.begin())] = z;
+      list_.values()[list_.find(id)] = z;
     } else {
       dense_.put(id, z);
     }
@@ -1212,28 +1283,20 @@ class candidates {
 
   void push_sums(const math::weight_map& weight) {
     math::block_weights slots;
-    const auto finish = [&](std::size_t b, std::size_t count, float only, std::size_t tag) {
-      const double sum = count == 1 ? static_cast<double>(only) : math::sum_block(slots);
-      if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, static_cast<std::uint32_t>(tag));
-    };
     if (compact_) {
-      for (std::size_t begin = 0, end = 0; begin < ids_.size(); begin = end) {
-        const token_id b = ids_[begin] / 64;
-        for (end = begin + 1; end < ids_.size() && ids_[end] / 64 == b;) ++end;
-        if (end - begin == 1) {
-          if (!is_gone(z_[begin])) finish(static_cast<std::size_t>(b), 1, weight(z_[begin]), begin);
-          continue;
+      weigh_list(weight);
+      const std::span<const token_id> ids = list_.ids();
+      for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+        const token_id b = ids[begin] / 64;
+        for (end = begin + 1; end < ids.size() && ids[end] / 64 == b;) ++end;
+        double sum = static_cast<double>(list_weights_[begin]);
+        if (end - begin == 2) {
+          sum += static_cast<double>(list_weights_[begin + 1]);
+        } else if (end - begin > 2) {
+          fill_block(static_cast<std::size_t>(b), begin, weight, slots);
+          sum = math::sum_block(slots);
         }
-        std::size_t count = 0;
-        float only = 0;
-        slots.fill(0);
-        for (std::size_t i = begin; i < end; ++i) {
-          if (is_gone(z_[i])) continue;
-          only = weight(z_[i]);
-          slots[static_cast<std::size_t>(ids_[i] % 64)] = static_cast<double>(only);
-          ++count;
-        }
-        if (count > 0) finish(static_cast<std::size_t>(b), count, only, begin);
+        if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, static_cast<std::uint32_t>(begin));
       }
       return;
     }
@@ -1248,12 +1311,13 @@ class candidates {
         if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, 0);
       } else {
         fill_block(b, 0, weight, slots);
-        finish(b, 64, 0, 0);
+        const double sum = math::sum_block(slots);
+        if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, 0);
       }
     }
   }
 
-  /// The weights of block b; `begin` is its first place in compact form.
+  /// The weights of block b; in compact form, where the list has been weighed, `begin` is its first place.
   void fill_block(std::size_t b, std::size_t begin, const math::weight_map& weight, math::block_weights& out) const {
     out.fill(0);
     const auto store = [&](token_id id, float z) {
@@ -1265,8 +1329,20 @@ class candidates {
       return math::kernels().weights(at.values, at.keep, weight.parameters(), out);
     }
     if (!compact_) return dense_.each_in_block(b, store);
-    for (std::size_t i = begin; i < ids_.size() && static_cast<std::size_t>(ids_[i]) / 64 == b; ++i) {
-      if (!is_gone(z_[i])) store(ids_[i], z_[i]);
+    const std::span<const token_id> ids = list_.ids();
+    for (std::size_t i = begin; i < ids.size() && static_cast<std::size_t>(ids[i]) / 64 == b; ++i) {
+      out[static_cast<std::size_t>(ids[i]) % 64] = static_cast<double>(list_weights_[i]);
+    }
+  }
+
+  /// The weights of a list, 0 where a token is gone.
+  void weigh_list(const math::weight_map& weight) {
+    const std::span<const float> values = list_.padded();
+    list_weights_.resize(values.size());
+    if (weight.in_float()) {
+      math::kernels().float_weights(values.data(), values.size(), weight.parameters(), list_weights_.data());
+    } else {
+      std::ranges::transform(values, list_weights_.begin(), [&](float z) { return is_gone(z) ? 0 : weight(z); });
     }
   }
 
@@ -1279,20 +1355,22 @@ class candidates {
   detail::dense_row dense_;
   std::size_t vocabulary_size_ = 0, list_limit_ = compact_limit;
   bool registered_ = false, compact_ = false, narrowed_ = false;
-  bool known_ = false, counted_ = false, mass_known_ = false, quick_known_ = false;
+  bool known_ = false, counted_ = false, mass_known_ = false, quick_known_ = false, quick_entropy_known_ = false,
+       rough_known_ = false;
   row_status status_ = row_status::ok;
   token_id argmax_ = no_token;
   float max_ = gone;
   std::size_t size_ = 0;
   double scale_ = 1, shift_ = 0;
-  double mass_ = 0, log_sum_ = 0, entropy_ = 0, quick_ = 0;
+  double mass_ = 0, log_sum_ = 0, entropy_ = 0, quick_ = 0, quick_entropy_ = 0;
+  double rough_ = 0, rough_factor_ = 1, rough_slack_ = 0;
+  math::rough_parameters rough_parameters_{};
 
-  std::vector<token_id> ids_;  // compact form, ascending; a ban leaves -inf in z_ until the next narrowing
-  std::vector<float> z_;
+  detail::listed_row list_;  // the row in compact form
+  detail::listed_row gathered_, sample_;
+  detail::mass_search nucleus_;
   std::vector<entry> order_, listed_;  // descending prefix: stored, and as handed out
-  std::vector<entry> gathered_;
-  std::vector<float> sample_, peak_weights_, run_;
-  std::vector<std::uint32_t> places_;
+  std::vector<float> peak_weights_, list_weights_, run_;
   std::vector<distant> near_;
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;

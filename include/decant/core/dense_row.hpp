@@ -10,27 +10,13 @@
 #include <vector>
 
 #include <decant/core/errors.hpp>
+#include <decant/core/listed_row.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/half.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
 
-namespace decant {
-
-/// A token and its logit as it stands.
-struct entry {
-  token_id id;
-  float logit;
-
-  friend bool operator==(const entry&, const entry&) = default;
-};
-
-namespace detail {
-
-/// Larger logit first, then lower id.
-inline bool before(const entry& x, const entry& y) noexcept {
-  return x.logit > y.logit || (x.logit == y.logit && x.id < y.id);
-}
+namespace decant::detail {
 
 /// All logits of a vocabulary, in memory that is the caller's: what candidates works on until few tokens are left.
 ///
@@ -90,7 +76,7 @@ class dense_row {
   [[nodiscard]] block block_at(std::size_t b, float (&buffer)[64]) const noexcept {
     const std::size_t begin = b * 64, length = std::min<std::size_t>(64, size_ - begin);
     block found{buffer, length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1};
-    if (!patch_of_.empty() && patch_of_[b] != not_patched) {
+    if (is_patched(b)) {
       found.values = patches_.data() + std::size_t{patch_of_[b]} * 64;
     } else if (length < 64) {
       for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? row_[begin + i] : gone;
@@ -139,28 +125,29 @@ class dense_row {
     });
   }
 
-  /// The same, but of the tokens at the threshold itself the first `ties` alone.
-  template <class F>
-  void each_at_least(float threshold, std::size_t ties, F f) const {
-    float buffer[64];
-    for (std::size_t first = 0; first < blocks(); first += 64) {
-      const float border = ties > 0 ? threshold : math::next_above(threshold);
-      const float raw = raw_threshold(border);
-      for (std::uint64_t hit = math::kernels().at_least(peaks_.data() + first, border); hit != 0; hit &= hit - 1) {
-        const std::size_t b = first + static_cast<std::size_t>(std::countr_zero(hit));
-        const block at = block_at(b, buffer);
-        for (std::uint64_t keep = at.keep & math::kernels().at_least(at.values, raw); keep != 0; keep &= keep - 1) {
-          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
-          const float z = math::flush_denormal(at.values[i]);
-          if (z == threshold) {
-            if (ties == 0) continue;
-            --ties;
-          }
-          f(static_cast<token_id>(b * 64 + i), z);
-        }
+  /// Appends the tokens of blocks `begin` .. `end` - 1 with low <= z < high to a list. The row must have been measured,
+  /// and be good. Kernels go over runs of blocks that are plain floats.
+  void collect(float low, float high, std::size_t begin, std::size_t end, listed_row& out) const {
+    const float raw_low = raw_threshold(low), raw_high = raw_threshold(high);
+    const bool all_special = row_.f32 == nullptr || !mask_.empty() || (bounded_ && low <= bound_.logit);
+    for (std::size_t b = begin; b < end;) {
+      std::size_t plain = b;
+      if (!all_special) {
+        const std::size_t whole = std::min(end, size_ / 64);
+        plain = patched_.empty() ? whole : std::min(whole, next_patched(b));
       }
+      if (plain > b) {
+        const auto first = static_cast<token_id>(64 * b);
+        out.extend(math::kernels().collect(row_.f32 + 64 * b, peaks_.data() + b, plain - b, raw_low, raw_high, first,
+                                           out.room(64 * (plain - b))));
+        b = plain;
+        continue;
+      }
+      if (peaks_[b] >= low) collect_block(b, raw_low, raw_high, out);
+      ++b;
     }
   }
+  void collect(float low, float high, listed_row& out) const { collect(low, high, 0, blocks(), out); }
 
   /// How many tokens have z >= threshold. Measured, and good. Once there are more than `enough`, it may stop counting.
   [[nodiscard]] std::size_t count_at_least(float threshold,
@@ -185,7 +172,7 @@ class dense_row {
 
   /// Whether the values are floats in memory, one after the other, and nothing but -inf is gone.
   [[nodiscard]] bool is_plain() const noexcept {
-    return row_.f32 != nullptr && patch_of_.empty() && mask_.empty() && !bounded_;
+    return row_.f32 != nullptr && patched_.empty() && mask_.empty() && !bounded_;
   }
   [[nodiscard]] const float* data() const noexcept { return row_.f32; }
 
@@ -195,9 +182,7 @@ class dense_row {
   /// alarm.
   math::row_summary measure() {
     if (measured_) return summary_;
-    measured_ = true;
-    peaks_.resize((blocks() + 63) / 64 * 64);
-    std::fill(peaks_.begin() + static_cast<std::ptrdiff_t>(blocks()), peaks_.end(), gone);
+    prepare_peaks();
     if (sparse_mask()) {
       summary_ = {gone, math::row_content::some_gone};
       for (std::size_t b = 0; b < blocks(); ++b) {
@@ -209,14 +194,35 @@ class dense_row {
       summary_ = row_.f32 != nullptr    ? kernels.peaks_f32(row_.f32, size_, peaks_.data())
                  : row_.bf16 != nullptr ? kernels.peaks_bf16(row_.bf16, size_, peaks_.data())
                                         : kernels.peaks_f16(row_.f16, size_, peaks_.data());
-      if (mask_.empty() && patch_of_.empty()) return summary_;
-      for (std::size_t b = 0; b < blocks(); ++b) {
-        const bool masked = !mask_.empty() && mask_[b] != whole_block(b);
-        if (masked || (!patch_of_.empty() && patch_of_[b] != not_patched)) measure_block(b);
+      if (mask_.empty() && patched_.empty()) return summary_;
+      if (mask_.empty()) {
+        for (std::size_t b = next_patched(0); b < blocks(); b = next_patched(b + 1)) measure_block(b);
+      } else {
+        for (std::size_t b = 0; b < blocks(); ++b) {
+          if (mask_[b] != whole_block(b) || is_patched(b)) measure_block(b);
+        }
       }
     }
     find_max();
     return summary_;
+  }
+
+  /// Whether `measure` would be a pass over plain floats, along which more can be summed.
+  [[nodiscard]] bool measures_floats() const noexcept { return !measured_ && is_plain(); }
+
+  /// Measures such a row, and sums the rough weights of all its whole blocks along the way.
+  double measure_with_mass(const math::rough_parameters& rough) {
+    double mass = 0;
+    prepare_peaks();
+    summary_ = math::kernels().peaks_and_mass(row_.f32, size_, peaks_.data(), rough, mass);
+    return mass;
+  }
+  /// The same for their moments about a reference.
+  math::portable::moment_sums measure_with_moments(float reference) {
+    math::portable::moment_sums sums;
+    prepare_peaks();
+    summary_ = math::kernels().peaks_and_spread(row_.f32, size_, peaks_.data(), reference, sums);
+    return sums;
   }
 
   /// The largest value of every block of a measured row, -inf where there is none, padded with -inf to a multiple
@@ -313,8 +319,6 @@ class dense_row {
   }
 
  private:
-  static constexpr std::uint32_t not_patched = std::numeric_limits<std::uint32_t>::max();
-
   /// The caller's row, or the workspace row, in whichever width it has.
   struct view {
     const float* f32 = nullptr;
@@ -339,7 +343,7 @@ class dense_row {
   void clear_exclusions() noexcept {
     measured_ = bounded_ = false;
     mask_.clear();
-    patch_of_.clear();
+    patched_.clear();
     patches_.clear();
   }
 
@@ -352,7 +356,7 @@ class dense_row {
 
   /// A value with patches applied, before mask and bound.
   [[nodiscard]] float plain(std::size_t i) const noexcept {
-    if (!patch_of_.empty() && patch_of_[i / 64] != not_patched) {
+    if (is_patched(i / 64)) {
       return math::flush_denormal(patches_[std::size_t{patch_of_[i / 64]} * 64 + i % 64]);
     }
     return math::flush_denormal(row_[i]);
@@ -360,14 +364,49 @@ class dense_row {
 
   /// The private copy of a block of a row that must not be written.
   float* patch(std::size_t b) {
-    if (patch_of_.empty()) patch_of_.assign(blocks(), not_patched);
-    if (patch_of_[b] == not_patched) {
+    if (patched_.empty()) {
+      patch_of_.resize(blocks());
+      patched_.assign((blocks() + 63) / 64, 0);
+    }
+    if (!is_patched(b)) {
       float buffer[64];
       const float* values = block_at(b, buffer).values;
       patch_of_[b] = static_cast<std::uint32_t>(patches_.size() / 64);
+      patched_[b / 64] |= std::uint64_t{1} << (b % 64);
       patches_.insert(patches_.end(), values, values + 64);
     }
     return patches_.data() + std::size_t{patch_of_[b]} * 64;
+  }
+
+  void prepare_peaks() {
+    measured_ = true;
+    peaks_.resize((blocks() + 63) / 64 * 64);
+    std::fill(peaks_.begin() + static_cast<std::ptrdiff_t>(blocks()), peaks_.end(), gone);
+  }
+
+  void collect_block(std::size_t b, float raw_low, float raw_high, listed_row& out) const {
+    float buffer[64];
+    const block at = block_at(b, buffer);
+    const auto& kernels = math::kernels();
+    std::uint64_t keep = at.keep & kernels.at_least(at.values, raw_low) & ~kernels.at_least(at.values, raw_high);
+    for (; keep != 0; keep &= keep - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+      out.add(static_cast<token_id>(b * 64 + i), math::flush_denormal(at.values[i]));
+    }
+  }
+
+  [[nodiscard]] bool is_patched(std::size_t b) const noexcept {
+    return !patched_.empty() && (patched_[b / 64] >> (b % 64) & 1) != 0;
+  }
+  /// The first patched block from b on, blocks() if there is none.
+  [[nodiscard]] std::size_t next_patched(std::size_t b) const noexcept {
+    if (b >= blocks()) return blocks();
+    std::uint64_t word = patched_[b / 64] >> (b % 64);
+    if (word != 0) return b + static_cast<std::size_t>(std::countr_zero(word));
+    for (std::size_t w = b / 64 + 1; w < patched_.size(); ++w) {
+      if (patched_[w] != 0) return 64 * w + static_cast<std::size_t>(std::countr_zero(patched_[w]));
+    }
+    return blocks();
   }
 
   /// Calls f(number, block) for the blocks of a measured row whose peak reaches a threshold, until f says no.
@@ -452,12 +491,11 @@ class dense_row {
 
   std::vector<float> peaks_;
   std::vector<entry> undo_;              // what stood in the mutable row, oldest first
-  std::vector<std::uint32_t> patch_of_;  // per block: its place in patches_; empty while there are none
+  std::vector<std::uint64_t> patched_;   // a bit a block: whether it has a private copy; empty while none has
+  std::vector<std::uint32_t> patch_of_;  // per block, if so: its place in patches_
   std::vector<float> patches_;           // blocks of 64
   std::vector<std::uint64_t> mask_;      // bit set: allowed; empty while all are
   std::vector<float> workspace_;         // the row, once it has been rewritten
 };
 
-}  // namespace detail
-
-}  // namespace decant
+}  // namespace decant::detail

@@ -9,7 +9,6 @@
 #include <decant/math/kernels_avx2.hpp>
 #include <decant/math/kernels_avx512.hpp>
 #include <decant/math/kernels_portable.hpp>
-#include <decant/math/sum_tree.hpp>
 
 namespace decant::math {
 
@@ -21,6 +20,8 @@ struct kernel_table {
   row_summary (*peaks_f32)(const float*, std::size_t, float*) noexcept;
   row_summary (*peaks_bf16)(const bfloat16*, std::size_t, float*) noexcept;
   row_summary (*peaks_f16)(const float16*, std::size_t, float*) noexcept;
+  row_summary (*peaks_and_mass)(const float*, std::size_t, float*, const rough_parameters&, double&) noexcept;
+  row_summary (*peaks_and_spread)(const float*, std::size_t, float*, float, portable::moment_sums&) noexcept;
   std::size_t (*count_at_least)(const float*, std::size_t, float) noexcept;
   std::uint64_t (*at_least)(const float*, float) noexcept;
   void (*widen_bf16)(const bfloat16*, float*) noexcept;
@@ -28,19 +29,43 @@ struct kernel_table {
   void (*weights)(const float*, std::uint64_t, const weight_parameters&, block_weights&) noexcept;
   void (*float_weights)(const float*, std::size_t, const weight_parameters&, float*) noexcept;
   double (*weight_sum)(const float*, std::uint64_t, const weight_parameters&) noexcept;
-  portable::mass_sums (*exact_mass)(const float*, std::size_t, float, double, float) noexcept;
-  double (*quick_mass)(const float*, std::size_t, const weight_parameters&) noexcept;
+  double (*block_sum)(const double*) noexcept;
+  void (*exps)(const float*, std::size_t, float, double, double*) noexcept;
+  portable::mass_sums (*exact_mass)(const float*, std::size_t, float, double) noexcept;
+  portable::split_mass (*near_mass)(const float*, std::size_t, float, double, float) noexcept;
+  double (*sum_at_least)(const float*, const double*, std::size_t, float) noexcept;
+  double (*quick_mass)(const float*, std::size_t, const quick_parameters&) noexcept;
+  portable::mass_sums (*quick_masses)(const float*, std::size_t, const quick_parameters&) noexcept;
   portable::moment_sums (*moments)(const float*, std::size_t, float) noexcept;
-  portable::bracket_sums (*bracket)(const float*, std::size_t, const weight_parameters&, float, float,
-                                    std::uint32_t*) noexcept;
+  std::size_t (*collect)(const float*, const float*, std::size_t, float, float, std::int32_t,
+                         portable::listed_values) noexcept;
+  std::size_t (*filter)(const std::int32_t*, const float*, std::size_t, float, float, portable::listed_values) noexcept;
 };
 
-#define DECANT_KERNELS(name)                                                                                   \
-  {isa::name,        name::peaks<float>,    name::peaks<bfloat16>, name::peaks<float16>, name::count_at_least, \
-   name::at_least,   name::widen<bfloat16>, name::widen<float16>,  name::weights,        name::float_weights,  \
-   name::weight_sum,                                                                                           \
-                                                                                                               \
-   name::exact_mass, name::quick_mass,      name::moments,         name::bracket}
+#define DECANT_KERNELS(name) \
+  {isa::name,                \
+   name::peaks<float>,       \
+   name::peaks<bfloat16>,    \
+   name::peaks<float16>,     \
+   name::peaks_and_mass,     \
+   name::peaks_and_spread,   \
+   name::count_at_least,     \
+   name::at_least,           \
+   name::widen<bfloat16>,    \
+   name::widen<float16>,     \
+   name::weights,            \
+   name::float_weights,      \
+   name::weight_sum,         \
+   name::block_sum,          \
+   name::exps,               \
+   name::exact_mass,         \
+   name::near_mass,          \
+   name::sum_at_least,       \
+   name::quick_mass,         \
+   name::quick_masses,       \
+   name::moments,            \
+   name::collect,            \
+   name::filter}
 
 /// The table for an instruction set, or the best one below it that this build has.
 [[nodiscard]] inline const kernel_table& kernels_for(isa which) noexcept {

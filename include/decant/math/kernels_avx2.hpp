@@ -7,13 +7,14 @@
 
 #include <immintrin.h>
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include <decant/math/half.hpp>
 #include <decant/math/kernels_portable.hpp>
-#include <decant/math/sum_tree.hpp>
 
 // The portable kernels with 8 lanes; see kernels_avx512.hpp.
 
@@ -42,6 +43,13 @@ DECANT_AVX2_INLINE __m256 load(const float16* from) noexcept {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 
+/// Asks for what a pass will read in a moment: half a page ahead, past the borders that the machine's own prefetchers
+/// stop at.
+template <class Element>
+DECANT_AVX2_INLINE void prefetch(const Element* from) noexcept {
+  _mm_prefetch(reinterpret_cast<const char*>(from) + 2048, _MM_HINT_T0);
+}
+
 /// Denormals as zeros of their sign.
 DECANT_AVX2_INLINE __m256 flushed(__m256 x) noexcept {
   const __m256i bits = _mm256_castps_si256(x);
@@ -51,67 +59,169 @@ DECANT_AVX2_INLINE __m256 flushed(__m256 x) noexcept {
   return _mm256_castsi256_ps(_mm256_andnot_si256(magnitude, bits));
 }
 
-/// Lane j of the result: the largest lane of m[j].
-DECANT_AVX2_INLINE __m256 largest_lanes(const __m256 (&m)[8]) noexcept {
-  __m256 pairs[4], fours[2];
-  for (std::size_t i = 0; i < 4; ++i) {
-    pairs[i] = _mm256_max_ps(_mm256_unpacklo_ps(m[2 * i], m[2 * i + 1]), _mm256_unpackhi_ps(m[2 * i], m[2 * i + 1]));
-  }
-  for (std::size_t i = 0; i < 2; ++i) {
-    const __m256d a = _mm256_castps_pd(pairs[2 * i]), b = _mm256_castps_pd(pairs[2 * i + 1]);
-    fours[i] = _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
-  }
-  return _mm256_max_ps(_mm256_permute2f128_ps(fours[0], fours[1], 0x20),
-                       _mm256_permute2f128_ps(fours[0], fours[1], 0x31));
+DECANT_AVX2_INLINE __m256d low_half(__m256 x) noexcept { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+DECANT_AVX2_INLINE __m256d high_half(__m256 x) noexcept { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+
+/// Sixteen lanes of doubles in four registers.
+struct wide_sum {
+  __m256d lane[4];
+};
+DECANT_AVX2_INLINE wide_sum zero_sum() noexcept {
+  const __m256d zero = _mm256_setzero_pd();
+  return {{zero, zero, zero, zero}};
+}
+/// Adds sixteen floats, given as two vectors.
+DECANT_AVX2_INLINE void add(wide_sum& sum, __m256 front, __m256 back) noexcept {
+  sum.lane[0] = kept(_mm256_add_pd(sum.lane[0], low_half(front)));
+  sum.lane[1] = kept(_mm256_add_pd(sum.lane[1], high_half(front)));
+  sum.lane[2] = kept(_mm256_add_pd(sum.lane[2], low_half(back)));
+  sum.lane[3] = kept(_mm256_add_pd(sum.lane[3], high_half(back)));
+}
+DECANT_AVX2_INLINE void store(const wide_sum& sum, double* to) noexcept {
+  for (std::size_t j = 0; j < 4; ++j) _mm256_storeu_pd(to + 4 * j, sum.lane[j]);
+}
+/// The sum of sixteen lanes, halves after halves.
+DECANT_AVX2_INLINE double folded(const wide_sum& sum) noexcept {
+  const __m256d four =
+      kept(_mm256_add_pd(kept(_mm256_add_pd(sum.lane[0], sum.lane[2])), kept(_mm256_add_pd(sum.lane[1], sum.lane[3]))));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-template <class Element>
-DECANT_AVX2 inline row_summary peaks(const Element* row, std::size_t n, float* out) noexcept {
+/// The largest of every half of four vectors, four by four.
+DECANT_AVX2_INLINE __m256 largest_halves(__m256 a, __m256 b, __m256 c, __m256 d) noexcept {
+  const __m256d front = _mm256_castps_pd(_mm256_max_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)));
+  const __m256d back = _mm256_castps_pd(_mm256_max_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d)));
+  return _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(front, back)),
+                       _mm256_castpd_ps(_mm256_unpackhi_pd(front, back)));
+}
+/// From two of those, the largest of the eight vectors that they came from.
+DECANT_AVX2_INLINE __m256 largest_lanes(__m256 a, __m256 b) noexcept {
+  return _mm256_max_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+// What a pass for the peaks sums up besides, as in kernels_avx512.hpp.
+struct peaks_alone {
+  DECANT_AVX2_INLINE void take(__m256, __m256, __m256, __m256) noexcept {}
+  DECANT_AVX2_INLINE void settle() noexcept {}
+};
+
+struct peaks_and_rough_mass {
+  __m256 slope, offset, some = _mm256_setzero_ps();
+  __m256d low = _mm256_setzero_pd(), high = _mm256_setzero_pd();
+
+  DECANT_AVX2_INLINE __m256 rough(__m256 z) const noexcept {
+    const __m256 bits = _mm256_max_ps(_mm256_fmadd_ps(z, slope, offset), _mm256_setzero_ps());
+    return _mm256_castsi256_ps(_mm256_cvtps_epi32(bits));
+  }
+  DECANT_AVX2_INLINE void take(__m256 a, __m256 b, __m256 c, __m256 d) noexcept {
+    some =
+        kept(_mm256_add_ps(some, _mm256_add_ps(_mm256_add_ps(rough(a), rough(b)), _mm256_add_ps(rough(c), rough(d)))));
+  }
+  DECANT_AVX2_INLINE void settle() noexcept {
+    low = _mm256_add_pd(low, low_half(some));
+    high = _mm256_add_pd(high, high_half(some));
+    some = _mm256_setzero_ps();
+  }
+  [[nodiscard]] DECANT_AVX2_INLINE double sum() const noexcept {
+    const __m256d zero = _mm256_setzero_pd();
+    return folded({{low, high, zero, zero}});
+  }
+};
+
+struct peaks_and_moments {
+  __m256 reference, some = _mm256_setzero_ps(), squares = _mm256_setzero_ps();
+  wide_sum sums = zero_sum();  // two of differences, two of squares
+
+  DECANT_AVX2_INLINE void take(__m256 a, __m256 b, __m256 c, __m256 d) noexcept {
+    a = _mm256_sub_ps(a, reference);
+    b = _mm256_sub_ps(b, reference);
+    c = _mm256_sub_ps(c, reference);
+    d = _mm256_sub_ps(d, reference);
+    some = kept(_mm256_add_ps(some, _mm256_add_ps(_mm256_add_ps(a, b), _mm256_add_ps(c, d))));
+    squares = kept(_mm256_add_ps(squares, _mm256_add_ps(_mm256_fmadd_ps(a, a, _mm256_mul_ps(b, b)),
+                                                        _mm256_fmadd_ps(c, c, _mm256_mul_ps(d, d)))));
+  }
+  DECANT_AVX2_INLINE void settle() noexcept {
+    add(sums, some, squares);
+    some = squares = _mm256_setzero_ps();
+  }
+};
+
+template <class Element, class Besides>
+DECANT_AVX2_INLINE row_summary peaks_and(const Element* row, std::size_t n, float* out, Besides& besides) noexcept {
   __m256 sum[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
   __m256 top = _mm256_set1_ps(portable::minus_infinity);
+  const __m256 one = _mm256_set1_ps(1);
+  const auto part = [&](const Element* from) DECANT_AVX2 __attribute__((always_inline)) {
+    prefetch(from);
+    prefetch(from + 16);
+    const __m256 a = load(from), b = load(from + 8), c = load(from + 16), d = load(from + 24);
+    sum[0] = _mm256_fmadd_ps(a, one, sum[0]);
+    sum[1] = _mm256_fmadd_ps(b, one, sum[1]);
+    sum[2] = _mm256_fmadd_ps(c, one, sum[2]);
+    sum[3] = _mm256_fmadd_ps(d, one, sum[3]);
+    besides.take(a, b, c, d);
+    return _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
+  };
+  const auto peak = [&](const Element* block) DECANT_AVX2 __attribute__((always_inline)) {
+    const __m256 front = part(block);
+    return _mm256_max_ps(front, part(block + 32));
+  };
   std::size_t i = 0;
   for (; i + 512 <= n; i += 512) {
-    __m256 m[8];
-    for (std::size_t b = 0; b < 8; ++b) {
-      const Element* block = row + i + 64 * b;
-      const __m256 a0 = load(block), a1 = load(block + 8), a2 = load(block + 16), a3 = load(block + 24);
-      sum[0] = _mm256_add_ps(sum[0], a0);
-      sum[1] = _mm256_add_ps(sum[1], a1);
-      sum[2] = _mm256_add_ps(sum[2], a2);
-      sum[3] = _mm256_add_ps(sum[3], a3);
-      const __m256 front = _mm256_max_ps(_mm256_max_ps(a0, a1), _mm256_max_ps(a2, a3));
-      const __m256 a4 = load(block + 32), a5 = load(block + 40), a6 = load(block + 48), a7 = load(block + 56);
-      sum[0] = _mm256_add_ps(sum[0], a4);
-      sum[1] = _mm256_add_ps(sum[1], a5);
-      sum[2] = _mm256_add_ps(sum[2], a6);
-      sum[3] = _mm256_add_ps(sum[3], a7);
-      m[b] = _mm256_max_ps(front, _mm256_max_ps(_mm256_max_ps(a4, a5), _mm256_max_ps(a6, a7)));
+    __m256 halves[2];
+#pragma GCC unroll 2
+    for (std::size_t q = 0; q < 2; ++q) {
+      const Element* from = row + i + 256 * q;
+      const __m256 a = peak(from), b = peak(from + 64), c = peak(from + 128);
+      halves[q] = largest_halves(a, b, c, peak(from + 192));
     }
-    const __m256 largest = flushed(largest_lanes(m));
+    besides.settle();
+    const __m256 largest = flushed(largest_lanes(halves[0], halves[1]));
     top = _mm256_max_ps(top, largest);
     _mm256_storeu_ps(out + i / 64, largest);
   }
   for (; i + 64 <= n; i += 64) {
-    __m256 all = load(row + i);
-    sum[0] = _mm256_add_ps(sum[0], all);
-    for (std::size_t j = 8; j < 64; j += 8) {
-      const __m256 a = load(row + i + j);
-      sum[j / 8 % 4] = _mm256_add_ps(sum[j / 8 % 4], a);
-      all = _mm256_max_ps(all, a);
-    }
-    const __m256 largest = flushed(largest_lanes({all, all, all, all, all, all, all, all}));
+    const __m256 all = peak(row + i), halves = largest_halves(all, all, all, all);
+    const __m256 largest = flushed(largest_lanes(halves, halves));
     top = _mm256_max_ps(top, largest);
     _mm_store_ss(out + i / 64, _mm256_castps256_ps128(largest));
   }
+  besides.settle();
   alignas(32) float lanes[32];
   for (std::size_t j = 0; j < 4; ++j) _mm256_store_ps(lanes + 8 * j, sum[j]);
   row_summary summary{portable::minus_infinity, row_content::finite};
   for (const float lane : lanes) summary.content = worse(summary.content, content_of(lane));
-  _mm256_store_ps(lanes, top);
-  for (std::size_t j = 0; j < 8; ++j) summary.max = lanes[j] > summary.max ? lanes[j] : summary.max;
+  const __m256 halves = largest_halves(top, top, top, top);
+  summary.max = _mm256_cvtss_f32(largest_lanes(halves, halves));
   if (i == n) return summary;
   const row_summary rest = portable::peaks(row + i, n - i, out + i / 64);
   return {rest.max > summary.max ? rest.max : summary.max, worse(summary.content, rest.content)};
+}
+
+template <class Element>
+DECANT_AVX2 inline row_summary peaks(const Element* row, std::size_t n, float* out) noexcept {
+  peaks_alone nothing;
+  return peaks_and(row, n, out, nothing);
+}
+
+DECANT_AVX2 inline row_summary peaks_and_mass(const float* row, std::size_t n, float* out, const rough_parameters& p,
+                                              double& mass) noexcept {
+  peaks_and_rough_mass besides{_mm256_set1_ps(p.slope), _mm256_set1_ps(p.offset)};
+  const row_summary summary = peaks_and(row, n, out, besides);
+  mass = besides.sum();
+  return summary;
+}
+
+DECANT_AVX2 inline row_summary peaks_and_spread(const float* row, std::size_t n, float* out, float reference,
+                                                portable::moment_sums& sums) noexcept {
+  peaks_and_moments besides{_mm256_set1_ps(reference)};
+  const row_summary summary = peaks_and(row, n, out, besides);
+  const __m256d zero = _mm256_setzero_pd();
+  sums = {folded({{besides.sums.lane[0], besides.sums.lane[1], zero, zero}}),
+          folded({{besides.sums.lane[2], besides.sums.lane[3], zero, zero}})};
+  return summary;
 }
 
 /// A bit a lane: whether 64 values are >= t.
@@ -166,9 +276,6 @@ DECANT_AVX2_INLINE __m256 exponents(__m256 z, __m256 reference, __m256 narrow) n
   return kept(_mm256_mul_ps(kept(_mm256_sub_ps(z, reference)), narrow));
 }
 
-DECANT_AVX2_INLINE __m256d low_half(__m256 x) noexcept { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-DECANT_AVX2_INLINE __m256d high_half(__m256 x) noexcept { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-
 /// All bits of lane i set where bit i of `keep` is.
 DECANT_AVX2_INLINE __m256 lanes_of(std::uint64_t keep) noexcept {
   const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
@@ -194,49 +301,28 @@ DECANT_AVX2 inline void float_weights(const float* values, std::size_t n, const 
   }
 }
 
-/// Sixteen lanes of doubles in four registers.
-struct wide_sum {
-  __m256d lane[4];
-};
-DECANT_AVX2_INLINE wide_sum zero_sum() noexcept {
-  const __m256d zero = _mm256_setzero_pd();
-  return {{zero, zero, zero, zero}};
-}
-/// Adds sixteen floats, given as two vectors.
-DECANT_AVX2_INLINE void add(wide_sum& sum, __m256 front, __m256 back) noexcept {
-  sum.lane[0] = kept(_mm256_add_pd(sum.lane[0], low_half(front)));
-  sum.lane[1] = kept(_mm256_add_pd(sum.lane[1], high_half(front)));
-  sum.lane[2] = kept(_mm256_add_pd(sum.lane[2], low_half(back)));
-  sum.lane[3] = kept(_mm256_add_pd(sum.lane[3], high_half(back)));
-}
-DECANT_AVX2_INLINE void store(const wide_sum& sum, double* to) noexcept {
-  for (std::size_t j = 0; j < 4; ++j) _mm256_storeu_pd(to + 4 * j, sum.lane[j]);
-}
 /// (a + b) + (c + d), as float sums of four are taken.
 DECANT_AVX2_INLINE __m256 sum_of_four(__m256 a, __m256 b, __m256 c, __m256 d) noexcept {
   return kept(_mm256_add_ps(kept(_mm256_add_ps(a, b)), kept(_mm256_add_ps(c, d))));
 }
 
 DECANT_AVX2 inline double weight_sum(const float* values, std::uint64_t keep, const weight_parameters& p) noexcept {
-  alignas(32) double lane[16];
+  wide_sum sum;
   const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
+#pragma GCC unroll 2
   for (std::size_t j = 0; j < 2; ++j) {
     __m256 w[4];
+#pragma GCC unroll 4
     for (std::size_t k = 0; k < 4; ++k) {
       w[k] = _mm256_and_ps(lanes_of(keep >> (16 * k + 8 * j)),
                            exp2_weights(exponents(load(values + 16 * k + 8 * j), reference, narrow)));
     }
-    const __m256d low = kept(_mm256_add_pd(kept(_mm256_add_pd(low_half(w[0]), low_half(w[1]))),
-                                           kept(_mm256_add_pd(low_half(w[2]), low_half(w[3])))));
-    const __m256d high = kept(_mm256_add_pd(kept(_mm256_add_pd(high_half(w[0]), high_half(w[1]))),
-                                            kept(_mm256_add_pd(high_half(w[2]), high_half(w[3])))));
-    _mm256_store_pd(lane + 8 * j, low);
-    _mm256_store_pd(lane + 8 * j + 4, high);
+    sum.lane[2 * j] = kept(_mm256_add_pd(kept(_mm256_add_pd(low_half(w[0]), low_half(w[1]))),
+                                         kept(_mm256_add_pd(low_half(w[2]), low_half(w[3])))));
+    sum.lane[2 * j + 1] = kept(_mm256_add_pd(kept(_mm256_add_pd(high_half(w[0]), high_half(w[1]))),
+                                             kept(_mm256_add_pd(high_half(w[2]), high_half(w[3])))));
   }
-  for (std::size_t half = 8; half > 0; half /= 2) {
-    for (std::size_t j = 0; j < half; ++j) lane[j] = rounded(lane[j] + lane[j + half]);
-  }
-  return lane[0];
+  return folded(sum);
 }
 
 /// math::exp in 4 lanes, for x <= 0.
@@ -264,55 +350,164 @@ DECANT_AVX2_INLINE __m256d quarter(const float* values, std::size_t j) noexcept 
   return _mm256_cvtps_pd(_mm_loadu_ps(values + 4 * j));
 }
 
-DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale,
-                                                  float high) noexcept {
+DECANT_AVX2 inline double block_sum(const double* w) noexcept {
+  wide_sum sum;
+#pragma GCC unroll 4
+  for (std::size_t j = 0; j < 4; ++j) {
+    const double* from = w + 4 * j;
+    const __m256d front = kept(_mm256_add_pd(_mm256_loadu_pd(from), _mm256_loadu_pd(from + 16)));
+    sum.lane[j] =
+        kept(_mm256_add_pd(front, kept(_mm256_add_pd(_mm256_loadu_pd(from + 32), _mm256_loadu_pd(from + 48)))));
+  }
+  return folded(sum);
+}
+
+DECANT_AVX2 inline void exps(const float* values, std::size_t n, float reference, double scale, double* out) noexcept {
   const __m256d top = _mm256_set1_pd(static_cast<double>(reference)), factor = _mm256_set1_pd(scale);
-  const __m128 threshold = _mm_set1_ps(high);
-  wide_sum mass = zero_sum(), weighted = zero_sum(), above = zero_sum();
+  for (std::size_t i = 0; i < n; i += 4) {
+    const __m256d below = kept(_mm256_mul_pd(kept(_mm256_sub_pd(quarter(values + i, 0), top)), factor));
+    _mm256_storeu_pd(out + i, exp_of_negative(below));
+  }
+}
+
+DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size_t n, float reference,
+                                                  double scale) noexcept {
+  const __m256d top = _mm256_set1_pd(static_cast<double>(reference)), factor = _mm256_set1_pd(scale);
+  wide_sum mass = zero_sum(), weighted = zero_sum();
   for (std::size_t i = 0; i < n; i += 16) {
+#pragma GCC unroll 4
     for (std::size_t j = 0; j < 4; ++j) {
       const __m256d below = kept(_mm256_mul_pd(kept(_mm256_sub_pd(quarter(values + i, j), top)), factor));
       const __m256d w = exp_of_negative(below);
       mass.lane[j] = kept(_mm256_add_pd(mass.lane[j], w));
-      const __m128 reaches = _mm_cmp_ps(_mm_loadu_ps(values + i + 4 * j), threshold, _CMP_GE_OQ);
-      const __m256i reached = _mm256_cvtepi32_epi64(_mm_castps_si128(reaches));
-      above.lane[j] = kept(_mm256_add_pd(above.lane[j], _mm256_and_pd(_mm256_castsi256_pd(reached), w)));
       const __m256d there = _mm256_cmp_pd(w, _mm256_setzero_pd(), _CMP_GT_OQ);
       weighted.lane[j] = kept(_mm256_add_pd(weighted.lane[j], kept(_mm256_mul_pd(w, _mm256_and_pd(there, below)))));
     }
   }
-  alignas(32) double masses[16], weighteds[16], aboves[16];
+  alignas(32) double masses[16], weighteds[16];
   store(mass, masses);
   store(weighted, weighteds);
-  store(above, aboves);
   portable::mass_sums sums;
   for (std::size_t j = 0; j < 16; ++j) {
     sums.mass = rounded(sums.mass + masses[j]);
     sums.weighted = rounded(sums.weighted + weighteds[j]);
-    sums.above = rounded(sums.above + aboves[j]);
   }
   return sums;
 }
 
-DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
-  const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-  wide_sum mass = zero_sum();
-  for (std::size_t i = 0; i < n; i += 64) {
-    __m256 sums[2];
-    for (std::size_t j = 0; j < 2; ++j) {
-      __m256 w[4];
-      for (std::size_t k = 0; k < 4; ++k) {
-        w[k] = exp2_weights(exponents(load(values + i + 16 * k + 8 * j), reference, narrow));
-      }
-      sums[j] = sum_of_four(w[0], w[1], w[2], w[3]);
-    }
-    add(mass, sums[0], sums[1]);
+/// 2^y within 2e-9 of itself, for y <= 0; 0 or next to it below -1000.
+DECANT_AVX2_INLINE __m256d near_exp2(__m256d y) noexcept {
+  const __m256d to_nearest = _mm256_set1_pd(exp_constants::to_nearest);
+  const __m256d shifted = kept(_mm256_add_pd(_mm256_max_pd(y, _mm256_set1_pd(-1000)), to_nearest));
+  const __m256d f = _mm256_sub_pd(_mm256_max_pd(y, _mm256_set1_pd(-1000)), kept(_mm256_sub_pd(shifted, to_nearest)));
+  __m256d p = _mm256_set1_pd(near_exp2_coefficients[0]);
+#pragma GCC unroll 8
+  for (std::size_t i = 1; i < std::size(near_exp2_coefficients); ++i) {
+    p = _mm256_fmadd_pd(p, f, _mm256_set1_pd(near_exp2_coefficients[i]));
   }
-  alignas(32) double lanes[16];
-  store(mass, lanes);
-  double total = 0;
-  for (const double lane : lanes) total = rounded(total + lane);
-  return total;
+  const __m256i exponent = _mm256_slli_epi64(_mm256_castpd_si256(shifted), 52);
+  return _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(p), exponent));
+}
+
+/// Four floats' comparisons as masks for four doubles.
+DECANT_AVX2_INLINE __m256d reaches(const float* values, float threshold) noexcept {
+  const __m128 mask = _mm_cmp_ps(_mm_loadu_ps(values), _mm_set1_ps(threshold), _CMP_GE_OQ);
+  return _mm256_castsi256_pd(_mm256_cvtepi32_epi64(_mm_castps_si128(mask)));
+}
+
+DECANT_AVX2 inline portable::split_mass near_mass(const float* values, std::size_t n, float reference, double scale,
+                                                  float high) noexcept {
+  const __m256d factor = _mm256_set1_pd(scale * per_doubling), top = _mm256_set1_pd(static_cast<double>(reference));
+  wide_sum mass = zero_sum(), above = zero_sum();
+  for (std::size_t i = 0; i < n; i += 16) {
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < 4; ++j) {
+      const __m256d w = near_exp2(_mm256_mul_pd(_mm256_sub_pd(quarter(values + i, j), top), factor));
+      mass.lane[j] = _mm256_add_pd(mass.lane[j], w);
+      above.lane[j] = _mm256_add_pd(above.lane[j], _mm256_and_pd(reaches(values + i + 4 * j, high), w));
+    }
+  }
+  return {folded(mass), folded(above)};
+}
+
+DECANT_AVX2 inline double sum_at_least(const float* values, const double* w, std::size_t n, float threshold) noexcept {
+  wide_sum sum = zero_sum();
+  for (std::size_t i = 0; i < n; i += 16) {
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < 4; ++j) {
+      const std::size_t at = i + 4 * j;
+      sum.lane[j] = _mm256_add_pd(sum.lane[j], _mm256_and_pd(reaches(values + at, threshold), _mm256_loadu_pd(w + at)));
+    }
+  }
+  return folded(sum);
+}
+
+/// portable::quick_exp2 in 8 lanes.
+DECANT_AVX2_INLINE __m256 quick_exp2(__m256 y) noexcept {
+  const __m256 n = _mm256_round_ps(y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  const __m256 f = kept(_mm256_sub_ps(y, n));
+  __m256 p = _mm256_set1_ps(quick_exp2_coefficients[0]);
+#pragma GCC unroll 5
+  for (std::size_t i = 1; i < 6; ++i) p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(quick_exp2_coefficients[i]));
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
+}
+
+template <bool with_exponents>
+DECANT_AVX2_INLINE portable::mass_sums quick_sums(const float* values, std::size_t n,
+                                                  const quick_parameters& p) noexcept {
+  const __m256 slope = _mm256_set1_ps(p.slope), offset = _mm256_set1_ps(p.offset), least = _mm256_set1_ps(-126);
+  wide_sum mass = zero_sum(), weighted = zero_sum();
+  // One half of sixteen lanes after the other: registers are few.
+  const auto add_stretch = [&](const float* from, std::size_t blocks, wide_sum& to_mass, wide_sum& to_weighted,
+                               std::size_t half) DECANT_AVX2 __attribute__((always_inline)) {
+    __m256 w[4], h[4];
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) w[k] = h[k] = _mm256_setzero_ps();
+    for (std::size_t b = 0; b < blocks; ++b) {
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < 4; ++k) {
+        const __m256 z = load(from + 64 * b + 16 * k + 8 * half);
+        const __m256 y = _mm256_max_ps(_mm256_fmadd_ps(z, slope, offset), least), weight = quick_exp2(y);
+        w[k] = kept(_mm256_add_ps(w[k], weight));
+        if constexpr (with_exponents) h[k] = kept(_mm256_fmadd_ps(weight, y, h[k]));
+      }
+    }
+    const __m256 sum = sum_of_four(w[0], w[1], w[2], w[3]);
+    to_mass.lane[2 * half] = kept(_mm256_add_pd(to_mass.lane[2 * half], low_half(sum)));
+    to_mass.lane[2 * half + 1] = kept(_mm256_add_pd(to_mass.lane[2 * half + 1], high_half(sum)));
+    if constexpr (with_exponents) {
+      const __m256 other = sum_of_four(h[0], h[1], h[2], h[3]);
+      to_weighted.lane[2 * half] = kept(_mm256_add_pd(to_weighted.lane[2 * half], low_half(other)));
+      to_weighted.lane[2 * half + 1] = kept(_mm256_add_pd(to_weighted.lane[2 * half + 1], high_half(other)));
+    }
+  };
+  std::size_t i = 0;
+  for (; i + 256 <= n; i += 256) {
+    add_stretch(values + i, 4, mass, weighted, 0);
+    add_stretch(values + i, 4, mass, weighted, 1);
+  }
+  for (; i < n; i += 64) {
+    add_stretch(values + i, 1, mass, weighted, 0);
+    add_stretch(values + i, 1, mass, weighted, 1);
+  }
+  alignas(32) double masses[16], weighteds[16];
+  store(mass, masses);
+  store(weighted, weighteds);
+  portable::mass_sums sums;
+  for (std::size_t j = 0; j < 16; ++j) {
+    sums.mass = rounded(sums.mass + masses[j]);
+    sums.weighted = rounded(sums.weighted + weighteds[j]);
+  }
+  return {product(sums.mass, p.factor), product(rounded(sums.weighted - product(p.excess, sums.mass)), p.factor)};
+}
+
+DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const quick_parameters& p) noexcept {
+  return quick_sums<false>(values, n, p).mass;
+}
+
+DECANT_AVX2 inline portable::mass_sums quick_masses(const float* values, std::size_t n,
+                                                    const quick_parameters& p) noexcept {
+  return quick_sums<true>(values, n, p);
 }
 
 DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
@@ -339,33 +534,62 @@ DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_
   return sums;
 }
 
-DECANT_AVX2 inline portable::bracket_sums bracket(const float* values, std::size_t n, const weight_parameters& p,
-                                                  float low, float high, std::uint32_t* places) noexcept {
-  const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-  const __m256 lowest = _mm256_set1_ps(low), above = _mm256_set1_ps(high);
-  wide_sum mass = zero_sum();
-  portable::bracket_sums found;
-  for (std::size_t i = 0; i < n; i += 64) {
-    __m256 m[2];
-    for (std::size_t j = 0; j < 2; ++j) {
-      __m256 w[4];
-      for (std::size_t k = 0; k < 4; ++k) {
-        const __m256 z = load(values + i + 16 * k + 8 * j);
-        const __m256 over = _mm256_cmp_ps(z, above, _CMP_GE_OQ);
-        w[k] = _mm256_and_ps(over, exp2_weights(exponents(z, reference, narrow)));
-      }
-      m[j] = sum_of_four(w[0], w[1], w[2], w[3]);
-    }
-    add(mass, m[0], m[1]);
-    std::uint64_t inside = mask_at_least(values + i, lowest) & ~mask_at_least(values + i, above);
-    for (; inside != 0; inside &= inside - 1) {
-      places[found.count++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(std::countr_zero(inside));
+/// For every set of eight lanes, the places of those in it, ascending, a byte each.
+inline constexpr std::array<std::uint64_t, 256> packed_lanes = [] {
+  std::array<std::uint64_t, 256> table{};
+  for (std::uint64_t set = 0; set < 256; ++set) {
+    std::uint64_t place = 0;
+    for (std::uint64_t lane = 0; lane < 8; ++lane) {
+      if ((set >> lane & 1) != 0) table[set] |= lane << (8 * place++);
     }
   }
-  alignas(32) double masses[16];
-  store(mass, masses);
-  for (const double m : masses) found.mass = rounded(found.mass + m);
-  return found;
+  return table;
+}();
+
+/// Writes the lanes of z that lie in [low, high), with their ids; the next place to write.
+DECANT_AVX2_INLINE std::size_t list_lanes(__m256 z, __m256i ids, __m256 low, __m256 high, std::size_t count,
+                                          portable::listed_values out) noexcept {
+  const __m256 inside = _mm256_and_ps(_mm256_cmp_ps(z, low, _CMP_GE_OQ), _mm256_cmp_ps(z, high, _CMP_LT_OQ));
+  const auto set = static_cast<std::uint32_t>(_mm256_movemask_ps(inside));
+  const __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<std::int64_t>(packed_lanes[set])));
+  _mm256_storeu_ps(out.values + count, _mm256_permutevar8x32_ps(z, lanes));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.ids + count), _mm256_permutevar8x32_epi32(ids, lanes));
+  return count + static_cast<std::size_t>(std::popcount(set));
+}
+
+DECANT_AVX2 inline std::size_t collect(const float* row, const float* peaks, std::size_t blocks, float low, float high,
+                                       std::int32_t first, portable::listed_values out) noexcept {
+  const __m256 lowest = _mm256_set1_ps(low), end = _mm256_set1_ps(high);
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  std::size_t count = 0;
+  const auto list_block = [&](std::size_t at) DECANT_AVX2 {
+    const __m256i ids = _mm256_add_epi32(lane, _mm256_set1_epi32(first + static_cast<std::int32_t>(at)));
+#pragma GCC unroll 8
+    for (int k = 0; k < 64; k += 8) {
+      count = list_lanes(load(row + at + k), _mm256_add_epi32(ids, _mm256_set1_epi32(k)), lowest, end, count, out);
+    }
+  };
+  std::size_t b = 0;
+  for (; b + 8 <= blocks; b += 8) {
+    auto hit = static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(load(peaks + b), lowest, _CMP_GE_OQ)));
+    for (; hit != 0; hit &= hit - 1) list_block(64 * (b + static_cast<std::size_t>(std::countr_zero(hit))));
+  }
+  for (; b < blocks; ++b) {
+    if (peaks[b] >= low) list_block(64 * b);
+  }
+  for (std::size_t i = 0; i < count; i += 8) _mm256_storeu_ps(out.values + i, flushed(load(out.values + i)));
+  return count;
+}
+
+DECANT_AVX2 inline std::size_t filter(const std::int32_t* ids, const float* values, std::size_t n, float low,
+                                      float high, portable::listed_values out) noexcept {
+  const __m256 lowest = _mm256_set1_ps(low), end = _mm256_set1_ps(high);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < n; i += 8) {
+    const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ids + i));
+    count = list_lanes(load(values + i), at, lowest, end, count, out);
+  }
+  return count;
 }
 
 DECANT_STRICT_END

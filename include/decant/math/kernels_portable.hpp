@@ -2,15 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/math/strict.hpp>
-#include <decant/math/sum_tree.hpp>
 
 namespace decant::math {
 
@@ -33,6 +35,14 @@ struct row_summary {
   return is_finite(sum) ? row_content::finite : bits == 0xFF800000U ? row_content::some_gone : row_content::suspicious;
 }
 [[nodiscard]] constexpr row_content worse(row_content a, row_content b) noexcept { return a > b ? a : b; }
+
+/// What makes a value's rough weight: the bits of slope * value + offset, or 0.
+struct rough_parameters {
+  float slope, offset;
+};
+
+/// Weights of 64 consecutive slots; an absent slot holds 0.
+using block_weights = std::array<double, 64>;
 
 /// Kernels in plain C++: what they mean, and what every other form must equal bit for bit.
 namespace portable {
@@ -76,6 +86,37 @@ DECANT_STRICT inline row_summary peaks(const Element* row, std::size_t n, float*
   return summary;
 }
 
+/// The same pass, which also sums the rough weights of all whole blocks of 64, within 3e-6 of what that is. Bits may
+/// differ between forms.
+DECANT_STRICT inline row_summary peaks_and_mass(const float* row, std::size_t n, float* out, const rough_parameters& p,
+                                                double& mass) noexcept {
+  mass = 0;
+  for (std::size_t i = 0; i < n / 64 * 64; ++i) {
+    const float bits = product(row[i], p.slope) + p.offset;
+    // No float beyond 2^31 can be told as an integer: such sums are for nothing.
+    mass += static_cast<double>(std::bit_cast<float>(bits > 0 && bits < 0x1p31F ? static_cast<std::int32_t>(bits) : 0));
+  }
+  return peaks(row, n, out);
+}
+
+/// Two sums over a row: of differences from a reference, and of their squares.
+struct moment_sums {
+  double sum = 0, squares = 0;
+};
+
+/// The same pass, which also sums the moments of all whole blocks of 64 about a reference: as floats, but for their
+/// sums, of which no more than 64 are added up before they are doubles. Bits may differ between forms.
+DECANT_STRICT inline row_summary peaks_and_spread(const float* row, std::size_t n, float* out, float reference,
+                                                  moment_sums& sums) noexcept {
+  sums = {};
+  for (std::size_t i = 0; i < n / 64 * 64; ++i) {
+    const double d = static_cast<double>(rounded(row[i] - reference));
+    sums.sum += d;
+    sums.squares += product(d, d);
+  }
+  return peaks(row, n, out);
+}
+
 /// How many of n values are >= threshold.
 inline std::size_t count_at_least(const float* values, std::size_t n, float threshold) noexcept {
   std::size_t count = 0;
@@ -112,29 +153,44 @@ DECANT_STRICT inline void float_weights(const float* values, std::size_t n, cons
   for (std::size_t i = 0; i < n; ++i) out[i] = weight(values[i], p);
 }
 
-/// The sum of those weights, as sum_block adds them.
+/// The sum of 64 slots in one fixed order, which sixteen lanes can follow.
+DECANT_STRICT inline double block_sum(const double* w) noexcept {
+  double lane[16];
+  for (std::size_t j = 0; j < 16; ++j) lane[j] = (w[j] + w[j + 16]) + (w[j + 32] + w[j + 48]);
+  for (std::size_t half = 8; half > 0; half /= 2) {
+    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+  }
+  return lane[0];
+}
+
+/// The sum of those weights, as block_sum adds them.
 DECANT_STRICT inline double weight_sum(const float* values, std::uint64_t keep, const weight_parameters& p) noexcept {
   block_weights w;
   weights(values, keep, p, w);
-  return sum_block(w);
+  return block_sum(w.data());
 }
 
-/// Sums over a row of weights, of weights times their exponents, and of the weights of values that reach a threshold.
+/// out[i] = e^(scale (values[i] - reference)), by math::exp; n is a multiple of 16 and no value is above the reference.
+DECANT_STRICT inline void exps(const float* values, std::size_t n, float reference, double scale,
+                               double* out) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i] = exp(product(static_cast<double>(values[i]) - static_cast<double>(reference), scale));
+  }
+}
+
+/// Two sums over a row: of weights, and of weights times their exponents.
 struct mass_sums {
-  double mass = 0, weighted = 0, above = 0;
+  double mass = 0, weighted = 0;
 };
 
-/// The sum of e^(scale (z - reference)) over n values (a multiple of 16) none of which is above the reference, and of
-/// that times its exponent, and the first alone over values >= high: in double, by math::exp, in sixteen lanes.
-DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale,
-                                          float high) noexcept {
-  double mass[16] = {}, weighted[16] = {}, above[16] = {};
+/// The sum of those exponentials over n values, and of them times their exponents, in sixteen lanes.
+DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale) noexcept {
+  double mass[16] = {}, weighted[16] = {};
   for (std::size_t i = 0; i < n; i += 16) {
     for (std::size_t j = 0; j < 16; ++j) {
       const double below = product(static_cast<double>(values[i + j]) - static_cast<double>(reference), scale);
       const double w = exp(below);
       mass[j] = rounded(mass[j] + w);
-      if (values[i + j] >= high) above[j] = rounded(above[j] + w);
       if (w > 0) weighted[j] = rounded(weighted[j] + product(w, below));
     }
   }
@@ -142,31 +198,96 @@ DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, fl
   for (std::size_t j = 0; j < 16; ++j) {
     sums.mass = rounded(sums.mass + mass[j]);
     sums.weighted = rounded(sums.weighted + weighted[j]);
-    sums.above = rounded(sums.above + above[j]);
   }
   return sums;
 }
 
-/// The sum of the weights of n values (a multiple of 64), but for roundings: of each weight by some 2e-7 of it and 2e-7
-/// of its exponent, and of sums of four to float. The same bits on every instruction set.
-DECANT_STRICT inline double quick_mass(const float* values, std::size_t n, const weight_parameters& p) noexcept {
-  double lanes[16] = {};
-  for (std::size_t i = 0; i < n; i += 64) {
-    for (std::size_t j = 0; j < 16; ++j) {
-      float w[4];
-      for (std::size_t k = 0; k < 4; ++k) w[k] = weight(values[i + 16 * k + j], p);
-      lanes[j] = rounded(lanes[j] + static_cast<double>(rounded(rounded(w[0] + w[1]) + rounded(w[2] + w[3]))));
-    }
+/// Two sums over a row: of weights, and of the weights of values that reach a threshold.
+struct split_mass {
+  double mass = 0, above = 0;
+};
+
+/// The relative error of the sums of near_mass.
+inline constexpr double near_mass_error = 1e-8;
+
+/// The sum of those exponentials over n values, and over those >= high alone, within near_mass_error of themselves;
+/// bits may differ between forms.
+DECANT_STRICT inline split_mass near_mass(const float* values, std::size_t n, float reference, double scale,
+                                          float high) noexcept {
+  split_mass sums;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double w = exp(product(static_cast<double>(values[i]) - static_cast<double>(reference), scale));
+    sums.mass += w;
+    if (values[i] >= high) sums.above += w;
   }
-  double total = 0;
-  for (const double lane : lanes) total = rounded(total + lane);
-  return total;
+  return sums;
+}
+
+/// The sum of the weights w[i] of the values >= threshold; n is a multiple of 16. Bits may differ between forms.
+DECANT_STRICT inline double sum_at_least(const float* values, const double* w, std::size_t n,
+                                         float threshold) noexcept {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (values[i] >= threshold) sum += w[i];
+  }
+  return sum;
+}
+
+/// 2^y for y <= 0 as quick sums have it; 2^-126 for all that is less.
+DECANT_STRICT inline float quick_exp2(float y) noexcept {
+  const float n = std::floor(y), f = y - n;
+  float p = quick_exp2_coefficients[0];
+  for (std::size_t i = 1; i < std::size(quick_exp2_coefficients); ++i) {
+    p = __builtin_fmaf(p, f, quick_exp2_coefficients[i]);
+  }
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + static_cast<std::int32_t>(n) * (1 << 23));
+}
+
+/// Sums a stretch of `blocks` blocks of 64 as floats, lane by lane, and adds the sums of sixteen lanes to doubles.
+template <bool with_exponents>
+DECANT_STRICT inline void add_quickly(const float* values, std::size_t blocks, const quick_parameters& p,
+                                      double (&mass)[16], double (&weighted)[16]) noexcept {
+  for (std::size_t j = 0; j < 16; ++j) {
+    float w[4] = {}, h[4] = {};
+    for (std::size_t b = 0; b < blocks; ++b) {
+      for (std::size_t k = 0; k < 4; ++k) {
+        const float exponent = __builtin_fmaf(values[64 * b + 16 * k + j], p.slope, p.offset);
+        const float y = exponent > -126.0F ? exponent : -126.0F, weight = quick_exp2(y);
+        w[k] = rounded(w[k] + weight);
+        if constexpr (with_exponents) h[k] = __builtin_fmaf(weight, y, h[k]);
+      }
+    }
+    mass[j] = rounded(mass[j] + static_cast<double>(rounded(rounded(w[0] + w[1]) + rounded(w[2] + w[3]))));
+    weighted[j] = rounded(weighted[j] + static_cast<double>(rounded(rounded(h[0] + h[1]) + rounded(h[2] + h[3]))));
+  }
+}
+
+template <bool with_exponents>
+DECANT_STRICT inline mass_sums quick_sums(const float* values, std::size_t n, const quick_parameters& p) noexcept {
+  double mass[16] = {}, weighted[16] = {};
+  std::size_t i = 0;
+  for (; i + 256 <= n; i += 256) add_quickly<with_exponents>(values + i, 4, p, mass, weighted);
+  for (; i < n; i += 64) add_quickly<with_exponents>(values + i, 1, p, mass, weighted);
+  mass_sums sums;
+  for (std::size_t j = 0; j < 16; ++j) {
+    sums.mass = rounded(sums.mass + mass[j]);
+    sums.weighted = rounded(sums.weighted + weighted[j]);
+  }
+  return {product(sums.mass, p.factor), product(rounded(sums.weighted - product(p.excess, sums.mass)), p.factor)};
+}
+
+/// The sum of the weights of n values (a multiple of 64), but for roundings: of each weight by some 3e-7 of it and 9e-8
+/// of its exponent, and of sums of sixteen in float. The same bits on every instruction set.
+inline double quick_mass(const float* values, std::size_t n, const quick_parameters& p) noexcept {
+  return quick_sums<false>(values, n, p).mass;
+}
+
+/// The same, and the sum of the weights times their exponents to base 2.
+inline mass_sums quick_masses(const float* values, std::size_t n, const quick_parameters& p) noexcept {
+  return quick_sums<true>(values, n, p);
 }
 
 /// The sum of z - reference over n values (a multiple of 16) that are not -inf, and of its square, in double.
-struct moment_sums {
-  double sum = 0, squares = 0;
-};
 DECANT_STRICT inline moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
   double sum[16] = {}, squares[16] = {};
   for (std::size_t i = 0; i < n; i += 16) {
@@ -185,32 +306,40 @@ DECANT_STRICT inline moment_sums moments(const float* values, std::size_t n, flo
   return sums;
 }
 
-/// The sum of the weights, those of four rounded to float, of the values >= high, and the places of those in [low,
-/// high), ascending. `places` has room for n and sixteen more.
-struct bracket_sums {
-  double mass = 0;
-  std::size_t count = 0;
+/// Where values in [low, high) are written: room for as many as are looked at.
+struct listed_values {
+  std::int32_t* ids;
+  float* values;
 };
-DECANT_STRICT inline bracket_sums bracket(const float* values, std::size_t n, const weight_parameters& p, float low,
-                                          float high, std::uint32_t* places) noexcept {
-  bracket_sums found;
-  double mass[16] = {};
-  for (std::size_t i = 0; i < n; i += 64) {
-    for (std::size_t j = 0; j < 16; ++j) {
-      float w[4];
-      for (std::size_t k = 0; k < 4; ++k) {
-        const float z = values[i + 16 * k + j];
-        w[k] = z >= high ? weight(z, p) : 0.0F;
-      }
-      mass[j] += static_cast<double>(rounded(rounded(w[0] + w[1]) + rounded(w[2] + w[3])));
-    }
-    for (std::size_t j = 0; j < 64; ++j) {
-      places[found.count] = static_cast<std::uint32_t>(i + j);
-      found.count += values[i + j] >= low && values[i + j] < high;
+
+/// Writes the values of blocks of 64 that lie in [low, high), ascending, with `first` + their places; denormals as 0.
+/// Blocks whose peak is below `low` are passed over. Returns how many.
+inline std::size_t collect(const float* row, const float* peaks, std::size_t blocks, float low, float high,
+                           std::int32_t first, listed_values out) noexcept {
+  std::size_t count = 0;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    if (!(peaks[b] >= low)) continue;
+    for (std::size_t i = 64 * b; i < 64 * b + 64; ++i) {
+      if (!(row[i] >= low && row[i] < high)) continue;
+      out.ids[count] = first + static_cast<std::int32_t>(i);
+      out.values[count++] = flush_denormal(row[i]);
     }
   }
-  for (const double m : mass) found.mass += m;
-  return found;
+  return count;
+}
+
+/// The same of a list, whose length is a multiple of 16: writes its members in [low, high), which may be in place.
+inline std::size_t filter(const std::int32_t* ids, const float* values, std::size_t n, float low, float high,
+                          listed_values out) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float z = values[i];
+    const bool inside = z >= low && z < high;
+    out.ids[count] = ids[i];
+    out.values[count] = z;
+    count += inside;
+  }
+  return count;
 }
 
 DECANT_STRICT_END

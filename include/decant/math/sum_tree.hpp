@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include <decant/math/kernels.hpp>
 #include <decant/math/strict.hpp>
 
 namespace decant::math {
 
-/// Weights of 64 consecutive slots; an absent slot holds 0.
-using block_weights = std::array<double, 64>;
+/// The sum of 64 slots in one fixed order: the bits do not depend on how it is computed.
+inline double sum_block(const double* w) noexcept { return kernels().block_sum(w); }
+inline double sum_block(const block_weights& w) noexcept { return sum_block(w.data()); }
 
 DECANT_STRICT_BEGIN
-
-/// The sum of 64 slots in one fixed order, which sixteen lanes can follow: the bits do not depend on how it is
-/// computed.
-DECANT_STRICT inline double sum_block(const double* w) noexcept {
-  std::array<double, 16> lane;
-  for (std::size_t j = 0; j < 16; ++j) lane[j] = (w[j] + w[j + 16]) + (w[j + 32] + w[j + 48]);
-  for (std::size_t half = 8; half > 0; half /= 2) {
-    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
-  }
-  return lane[0];
-}
-inline double sum_block(const block_weights& w) noexcept { return sum_block(w.data()); }
 
 /// A sparse tree of sums with 64 children a node: finds the leaf that a cumulative weight falls into.
 ///
@@ -123,6 +112,7 @@ class sum_tree {
 
   static double sum(std::span<const node> siblings) noexcept {
     if (siblings.size() == 1) return siblings[0].value;
+    if (siblings.size() == 2) return siblings[0].value + siblings[1].value;  // whatever the order of the sum
     block_weights slots{};
     for (const node& s : siblings) slots[s.index % 64] = s.value;
     return sum_block(slots);

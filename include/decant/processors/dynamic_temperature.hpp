@@ -48,7 +48,7 @@ class dynamic_temperature : public made_or_error<dynamic_temperature> {
 
   /// The temperature that a row of two or more tokens would get.
   [[nodiscard]] double temperature_for(candidates& row) const {
-    const double share = std::min(1.0, row.entropy() / math::log(static_cast<double>(row.size())));
+    const double share = std::min(1.0, row.quick_entropy() / math::log(static_cast<double>(row.size())));
     if (share == 0 || low_ == high_) return low_;
     const double bent = exponent_ == 1 ? share : math::exp(math::product(exponent_, math::log(share)));
     return low_ + math::product(high_ - low_, bent);

@@ -46,7 +46,7 @@ class edt : public made_or_error<edt> {
   /// The temperature that a good row would get.
   [[nodiscard]] double temperature_for(candidates& row) const {
     if (fixed()) return t0_;
-    const double entropy = row.entropy();
+    const double entropy = row.quick_entropy();
     if (entropy == 0) return 0;
     return math::product(t0_, math::exp(math::product(theta_ / entropy, math::log(base_))));
   }

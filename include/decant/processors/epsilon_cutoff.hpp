@@ -39,7 +39,7 @@ class epsilon_cutoff : public made_or_error<epsilon_cutoff> {
   }
 
   void operator()(candidates& row, const step_context&) const {
-    if (!off()) detail::keep_probable(row, math::log(epsilon_), min_keep_, at_border_);
+    if (!off()) detail::keep_probable(row, {math::log(epsilon_)}, min_keep_, at_border_);
   }
 
   [[nodiscard]] bool off() const { return epsilon_ == 0; }

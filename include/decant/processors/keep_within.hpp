@@ -27,15 +27,14 @@ inline void keep_within(candidates& row, double least, std::size_t min_keep, tie
   row.keep_near_max(least, min_keep);
 }
 
-/// The same for tokens with ln p >= log_p + argmax_power * ln (the largest p).
-inline void keep_probable(candidates& row, double log_p, std::size_t min_keep, ties at_border = ties::lower_id,
-                          double argmax_power = 0) {
-  if (row.status() != row_status::ok) return;
+/// The same for tokens that reach a threshold of probability.
+inline void keep_probable(candidates& row, const candidates::probability_threshold& threshold, std::size_t min_keep,
+                          ties at_border = ties::lower_id) {
   min_keep = std::max<std::size_t>(min_keep, 1);
-  if (at_border == ties::keep && row.count_probable(log_p, argmax_power) < min_keep) {
+  if (at_border == ties::keep && row.count_probable(threshold) < min_keep) {
     return keep_within(row, above_every_token, min_keep, ties::keep);
   }
-  row.keep_probable(log_p, min_keep, argmax_power);
+  row.keep_probable(threshold, min_keep);
 }
 
 }  // namespace decant::detail

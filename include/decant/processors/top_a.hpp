@@ -32,7 +32,7 @@ class top_a : public made_or_error<top_a> {
   }
 
   void operator()(candidates& row, const step_context&) const {
-    if (!off()) row.keep_probable(math::log(a_), min_keep_, 2);
+    if (!off()) row.keep_probable({math::log(a_), 2}, min_keep_);
   }
 
   [[nodiscard]] bool off() const { return a_ == 0; }

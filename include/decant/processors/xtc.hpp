@@ -45,8 +45,8 @@ class xtc : public made_or_error<xtc> {
   }
 
   void operator()(candidates& row, const step_context& context) {
-    if (off() || row.status() != row_status::ok || !context.draws.chance(probability_, purpose::coin)) return;
-    const std::size_t qualified = row.count_probable(math::log(threshold_));
+    if (off() || !context.draws.chance(probability_, purpose::coin)) return;
+    const std::size_t qualified = row.count_probable({math::log(threshold_)});
     if (qualified < 2) return;
     removed_.clear();
     for (const entry& e : row.descending(qualified).first(qualified - 1)) {

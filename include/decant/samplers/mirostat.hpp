@@ -121,8 +121,7 @@ class mirostat : public made_or_error<mirostat> {
   }
 
   void narrow(candidates& row, const step_context&) const {
-    if (row.status() != row_status::ok) return;
-    row.keep_probable(-math::product(mu() + 1e-9, nats_per_bit));
+    row.keep_probable({-math::product(mu() + 1e-9, nats_per_bit)});
   }
 
   /// The largest surprise that is let through, in bits.

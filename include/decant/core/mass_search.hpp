@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <decant/core/listed_row.hpp>
+#include <decant/core/token.hpp>
+#include <decant/math/kernels.hpp>
+#include <decant/math/scalar.hpp>
+
+namespace decant::detail {
+
+/// Two numbers between which a sum lies.
+struct mass_bounds {
+  double low, high;
+};
+
+/// Finds the token at which the mass of a list, summed in descending order, reaches what is wanted: without sorting
+/// it. Masses of what reaches a value are compared by halving, which leaves a few tokens to be looked at one by one.
+/// Says nothing where the answer would depend on the order of a sum, or on where between its bounds the wanted mass
+/// lies.
+class mass_search {
+ public:
+  /// Takes the weights e^(scale (z - top)) of a list, none of which is above `top`, and returns their sum.
+  double weigh(listed_row& list, float top, double scale) {
+    values_ = list.padded();
+    weights_.resize(std::max(weights_.size(), values_.size()));
+    math::kernels().exps(values_.data(), values_.size(), top, scale, weights_.data());
+    top_ = top;
+    scale_ = scale;
+    return sum_ = mass_from(-std::numeric_limits<float>::max());
+  }
+
+  /// The root of the sum of the squares of the weights.
+  [[nodiscard]] double deviation() const {
+    double squares = 0;
+    for (std::size_t i = 0; i < values_.size(); ++i) squares += weights_[i] * weights_[i];
+    return std::sqrt(squares);
+  }
+
+  /// The largest of the values weighed from which on the weights reach a mass; the lowest float if all do not. None is
+  /// above `high`.
+  [[nodiscard]] float value_at(double mass, float high) const {
+    bisection search(bisection::lowest, math::next_above(high));
+    while (search.next()) mass_from(search.middle()) >= mass ? search.raise() : search.lower();
+    return search.low();
+  }
+
+  struct place {
+    entry last;         ///< its id is listed_row::any_id if nothing of its logit comes after it
+    std::size_t count;  ///< tokens up to it
+  };
+
+  /// The first token at which `before` and the weights weighed reach the mass wanted. `skipped` tokens of mass `before`
+  /// come before all of the list, whose values lie in [low, high]. O(size log size).
+  std::optional<place> find(const listed_row& list, mass_bounds wanted, double before, std::size_t skipped, float low,
+                            float high) {
+    // Sums in another order than that of the definition may differ by so much.
+    const double doubt = 1e-11 * wanted.high;
+    if (!(before < wanted.low - doubt) || !(before + sum_ > wanted.high + doubt)) return std::nullopt;
+    bisection search(low, math::next_above(high));
+    double above = before;
+    std::size_t reach_low = list.size(), reach_high = 0;
+    while (reach_low - reach_high > few && search.next()) {
+      const double mass = before + mass_from(search.middle());
+      const std::size_t reach = list.count_at_least(search.middle());
+      if (mass < wanted.low) {
+        above = mass;
+        reach_high = reach;
+        search.lower();
+      } else {
+        reach_low = reach;
+        search.raise();
+      }
+    }
+    between_.clear();
+    const auto to = between_.room(reach_low - reach_high);
+    between_.extend(
+        math::kernels().filter(list.ids().data(), values_.data(), values_.size(), search.low(), search.high(), to));
+    std::size_t count = skipped + reach_high, first = 0;
+    if (between_.size() > few) {
+      // All weigh the same: how many it takes can be told, but for rounding.
+      const double one = weight(between_[0].logit);
+      const double passed = one > 0 ? (wanted.low - above) / one - 2 : 0;
+      first = static_cast<std::size_t>(std::clamp(passed, 0.0, static_cast<double>(between_.size() - 1)));
+      above += static_cast<double>(first) * one;
+      count += first;
+    }
+    sorted_.clear();
+    for (std::size_t i = first; i < std::min(between_.size(), first + few); ++i) sorted_.push_back(between_[i]);
+    std::sort(sorted_.begin(), sorted_.end(), decant::detail::before);
+    for (std::size_t i = 0; i < sorted_.size(); ++i) {
+      const double passed = above;
+      above += weight(sorted_[i].logit);
+      ++count;
+      if (above < wanted.low - doubt) continue;
+      if (above < wanted.high + doubt || passed > wanted.low - doubt) break;
+      entry last = sorted_[i];
+      const bool more = i + 1 < sorted_.size() ? sorted_[i + 1].logit == last.logit : between_.size() > first + few;
+      if (!more) last.id = listed_row::any_id;
+      return place{last, count};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::size_t few = 24;
+
+  [[nodiscard]] double mass_from(float threshold) const {
+    return math::kernels().sum_at_least(values_.data(), weights_.data(), values_.size(), threshold);
+  }
+  [[nodiscard]] double weight(float z) const {
+    return math::exp(math::product(scale_, static_cast<double>(z) - static_cast<double>(top_)));
+  }
+
+  std::span<const float> values_;
+  std::vector<double> weights_;
+  double sum_ = 0, scale_ = 1;
+  float top_ = 0;
+  listed_row between_;
+  std::vector<entry> sorted_;
+};
+
+}  // namespace decant::detail
