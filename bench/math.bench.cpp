@@ -34,7 +34,6 @@ struct kernel_case {
 /// Room for what kernels write, as large as a row.
 struct workspace {
   std::vector<float> floats;
-  std::vector<std::uint32_t> places;
 };
 
 /// `kernel(row, workspace)` is one call on a whole row.
@@ -43,7 +42,6 @@ kernel_case on(std::string name, F kernel) {
   return {std::move(name), [kernel](benchmark::State& state, const place& at) {
             const auto room = std::make_shared<workspace>();
             room->floats.resize(at.size + 64);
-            room->places.resize(at.size + 64);
             bench::measure(state, at,
                            bench::subject<const Element>{
                                [kernel, room](std::span<const Element> row, const step_context&) -> token_id {
@@ -100,7 +98,7 @@ std::vector<kernel_case> all_kernels() {
                 }),
       on<float>("quick_mass",
                 [](std::span<const float> row, workspace&) {
-                  return math::kernels().quick_mass(row.data(), row.size() / 64 * 64, weighed);
+                  return math::kernels().quick_mass(row.data(), row.size() / 64 * 64, math::quick_parameters_of(weighed));
                 }),
       on<float>("exact_mass",
                 [](std::span<const float> row, workspace&) {
@@ -113,12 +111,6 @@ std::vector<kernel_case> all_kernels() {
       on<float>("moments",
                 [](std::span<const float> row, workspace&) {
                   return math::kernels().moments(row.data(), row.size() / 16 * 16, weighed.reference).squares;
-                }),
-      on<float>("bracket",
-                [](std::span<const float> row, workspace& room) {
-                  return math::kernels()
-                      .bracket(row.data(), row.size() / 64 * 64, weighed, 8.0F, 14.0F, room.places.data())
-                      .mass;
                 }),
   };
 }

@@ -129,9 +129,10 @@ class decoder {
   [[nodiscard]] step_record record_of(Row&& logits, const step_context& context, token_id token) {
     const detail::bound_row bound(row(), logits);
     processor_(row(), context);
-    row().probabilities(workspace_.before);
+    if (row().status() != row_status::ok) return {static_cast<double>(gone), static_cast<double>(gone)};
+    const double before = row().log_probability(token, row().measure_law());
     sampler_.narrow(row(), context);
-    return {workspace_.before.log_probability(token), row().log_probability(token)};
+    return {before, row().log_probability(token)};
   }
 
   /// Says what became of a token: which step removed it and why. Draws nothing, accepts nothing.
@@ -223,16 +224,16 @@ class decoder {
     }
     processor_(row(), context);
     if (row().status() != row_status::ok) return {{no_token, row().status()}, {}};
-    // Where the token will keep its logit, the law's total is enough; else the law must be kept.
-    std::optional<candidates::law_measure> measure;
-    if (only_narrows(sampler_)) {
-      measure = row().measure_law();
-    } else {
+    // Where the token will keep its logit, the measure of the law is enough; else its weights must be kept.
+    const candidates::law_measure measure = row().measure_law();
+    const bool narrows = only_narrows(sampler_);
+    if (!narrows) {
       row().probabilities(workspace_.before);
+      workspace_.before.total = measure.total;
     }
     const token_id token = sampler_(row(), context);
     if (token == no_token) return {checked(token), {}};
-    const double before = measure ? row().log_probability(token, *measure) : workspace_.before.log_probability(token);
+    const double before = narrows ? row().log_probability(token, measure) : workspace_.before.log_probability(token);
     return {{token, row_status::ok}, {before, row().log_probability(token)}};
   }
 

@@ -115,7 +115,7 @@ class candidates {
   /// ln of the sum of e^(power * logit): the normaliser for power 1, which is remembered. One pass in double.
   [[nodiscard]] double log_sum(double power = 1) {
     if (!read()) return static_cast<double>(gone);
-    if (power == 1) return measure_mass(), log_sum_;
+    if (power == 1) return measure_mass(), effective(max_) + math::log(mass_);
     return math::product(power, effective(max_)) + log_mass(power);
   }
 
@@ -145,7 +145,7 @@ class candidates {
   [[nodiscard]] double entropy() {
     if (!read()) return 0;
     measure_mass();
-    return entropy_;
+    return entropy_value();
   }
 
   /// entropy() within 1e-4, at a sixth of the price on a long row, as quick_log_sum().
@@ -243,11 +243,13 @@ class candidates {
     double total;
   };
 
-  /// The measure of the law as it stands: bit for bit its total. Of a good row. One pass in float.
+  /// The measure of the law as it stands: its total, on long rows within 4e-6 of it and quickly, with the same bits on
+  /// every instruction set. Of a good row. One pass.
   [[nodiscard]] law_measure measure_law() {
     const bool good = read();
     DECANT_ASSERT(good, "a bad row has no law");
     const math::weight_map weight(max_, scale_);
+    if (can_sum_quickly()) return {weight, quick_mass()};
     sum_blocks(weight);
     return {weight, blocks_.total()};
   }
@@ -266,6 +268,7 @@ class candidates {
     check(id);
     if (bad() || is_gone(stored(id))) return;
     if (!math::is_finite(logit)) return put(id, logit);  // a ban, or bad data that the next reading will find
+    if (scale_ == 1 && shift_ == 0) return put(id, logit);
     put_scaled(id, (static_cast<double>(logit) - shift_) / scale_, [&] { put(id, logit); });
   }
 
@@ -274,7 +277,9 @@ class candidates {
     check(id);
     if (bad() || !math::is_finite(stored(id))) return;  // gone stays gone, and bad data stays bad
     if (!math::is_finite(amount)) return put(id, amount);
-    put_scaled(id, static_cast<double>(stored(id)) + static_cast<double>(amount) / scale_,
+    const double z = static_cast<double>(stored(id));
+    if (scale_ == 1 && shift_ == 0) return put(id, math::saturated(z + static_cast<double>(amount)));
+    put_scaled(id, z + static_cast<double>(amount) / scale_,
                [&] { put(id, math::saturated(static_cast<double>(stored(id)) + static_cast<double>(amount))); });
   }
 
@@ -372,19 +377,18 @@ class candidates {
   /// Keeps logits >= threshold, and the largest `min_keep` (at least one) in any case. Reads the row.
   void keep_above(double threshold, std::size_t min_keep = 1) {
     if (!read()) return;
-    keep_from(lowest_where([&](float z) { return effective(z) >= threshold; }), min_keep);
+    const double hint = (threshold - shift_) / scale_;
+    keep_from(lowest_where(hint, [&](float z) { return effective(z) >= threshold; }), min_keep);
   }
 
   /// The same, with the threshold counted from the maximum: keeps logit - max() >= least. However high the logits
   /// stand, after a low temperature or a shift, nothing is rounded away before it is compared.
   void keep_near_max(double least, std::size_t min_keep = 1) {
-    if (read()) keep_from(lowest_where([&](float z) { return relative(z) >= least; }), min_keep);
+    if (read()) keep_from(border_near_max(least), min_keep);
   }
 
   /// How many tokens have logit - max() >= least. Reads the row.
-  [[nodiscard]] std::size_t count_near_max(double least) {
-    return read() ? count_from(lowest_where([&](float z) { return relative(z) >= least; })) : 0;
-  }
+  [[nodiscard]] std::size_t count_near_max(double least) { return read() ? count_from(border_near_max(least)) : 0; }
 
   /// A threshold for probabilities: ln p >= log_p + argmax_power * ln (the largest p) - entropies * entropy().
   struct probability_threshold {
@@ -435,8 +439,8 @@ class candidates {
       out.weights.push_back(w);
     });
     if (drawn_by_rejection()) {
-      out.block_bounds.assign(dense_.blocks(), 0);
-      each_peak_weight(weight, [&](std::size_t b, float w) { out.block_bounds[b] = block_bound(w); });
+      out.block_bounds.resize(dense_.blocks());
+      bound_blocks(weight, out.block_bounds);
     }
     out.total = sum_of_weights(out.ids, out.weights, blocks_);
   }
@@ -455,8 +459,7 @@ class candidates {
       fill_block(leaf.index, leaf.begin, weight, out);
     };
     if (drawn_by_rejection()) {
-      const std::span<double> bounds = bounds_.assign(dense_.blocks());
-      each_peak_weight(weight, [&](std::size_t b, float w) { bounds[b] = block_bound(w); });
+      bound_blocks(weight, bounds_.assign(dense_.blocks()));
       bounds_.build();
       return detail::draw_from_blocks(bounds_, true, draws, why, index, fill);
     }
@@ -527,17 +530,27 @@ class candidates {
   }
 
   /// The smallest z for which `reaches`, a question that is once answered with yes from some z on; -inf where the
-  /// answer is yes for all, +inf where it is no.
+  /// answer is yes for all, +inf where it is no. `hint` should be close to it.
   template <class F>
-  [[nodiscard]] static float lowest_where(F reaches) noexcept {
+  [[nodiscard]] static float lowest_where(double hint, F reaches) noexcept {
     constexpr float lowest = detail::dense_row::lowest;
     if (reaches(lowest)) return gone;
     std::int64_t below = detail::order_of(lowest), reached = detail::order_of(-lowest) + 1;
+    const std::int64_t near = detail::order_of(math::flush_denormal(math::saturated(hint)));
+    if (near - 2 > below && near + 2 < reached) {
+      if (!reaches(detail::at_order(near - 2))) below = near - 2;
+      if (reaches(detail::at_order(near + 2))) reached = near + 2;
+    }
     while (reached - below > 1) {
       const std::int64_t middle = below + (reached - below) / 2;
       (reaches(detail::at_order(middle)) ? reached : below) = middle;
     }
     return detail::at_order(reached);
+  }
+
+  /// The smallest z with relative(z) >= least.
+  [[nodiscard]] float border_near_max(double least) const noexcept {
+    return lowest_where(static_cast<double>(max_) + least / scale_, [&](float z) { return relative(z) >= least; });
   }
 
   [[nodiscard]] float stored(token_id id) const noexcept {
@@ -590,9 +603,8 @@ class candidates {
     }
   }
 
-  /// Calls f(block, weight of its largest value) for every block of a dense row that has a token, ascending.
-  template <class F>
-  void each_peak_weight(const math::weight_map& weight, F f) {
+  /// Writes, for every block of a dense row, an upper bound of the weights in it together, 0 where there is no token.
+  void bound_blocks(const math::weight_map& weight, std::span<double> out) {
     const std::span<const float> peaks = dense_.peaks();
     peak_weights_.resize(peaks.size());
     if (weight.in_float()) {
@@ -600,8 +612,9 @@ class candidates {
     } else {
       std::ranges::transform(peaks, peak_weights_.begin(), [&](float z) { return is_gone(z) ? 0 : weight(z); });
     }
-    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
-      if (!is_gone(peaks[b])) f(b, peak_weights_[b]);
+    // 64 weights, none of which is above that of the peak by more than the rounding of the exponential.
+    for (std::size_t b = 0; b < out.size(); ++b) {
+      out[b] = 64.0 * (1.0 + 0x1p-20) * static_cast<double>(peak_weights_[b]);
     }
   }
 
@@ -678,28 +691,41 @@ class candidates {
   void measure_mass() {
     if (mass_known_) return;
     mass_known_ = true;
-    double sum = 0, weighted = 0;
+    mass_ = weighted_ = 0;
     if (!compact_ && vocabulary_size_ > compact_limit) {
-      each_run([&](const float* values, std::size_t size) {
+      return each_run([&](const float* values, std::size_t size) {
         const math::portable::mass_sums run = math::kernels().exact_mass(values, size, max_, scale_);
-        sum = math::rounded(sum + run.mass);
-        weighted = math::rounded(weighted + run.weighted);
+        mass_ = math::rounded(mass_ + run.mass);
+        weighted_ = math::rounded(weighted_ + run.weighted);
       });
-      return keep_masses(sum, weighted);
     }
-    each([&](token_id, float z) {
-      const double below = relative(z), w = math::exp(below);
-      sum = math::rounded(sum + w);
-      weighted = math::rounded(weighted + math::product(w, below));
-    });
-    keep_masses(sum, weighted);
+    list_small_row();
+    if (!compact_) collect_all(sample_);
+    const detail::listed_row& all = compact_ ? list_ : sample_;
+    nucleus_.weigh(compact_ ? list_ : sample_, max_, scale_);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double w = nucleus_.weights()[i];
+      if (!(w > 0)) continue;
+      mass_ = math::rounded(mass_ + w);
+      weighted_ = math::rounded(weighted_ + math::product(w, relative(all.values()[i])));
+    }
   }
 
-  void keep_masses(double sum, double weighted) {
-    mass_ = sum;
-    log_sum_ = effective(max_) + math::log(sum);
-    // H = ln Z - E[logit - top]; rounding may leave a tiny negative where it is 0.
-    entropy_ = std::max(0.0, math::log(sum) - weighted / sum);
+  /// H = ln Z - E[logit - top]; rounding may leave a tiny negative where it is 0.
+  [[nodiscard]] double entropy_value() const { return std::max(0.0, math::log(mass_) - weighted_ / mass_); }
+
+  /// A whole row that is not longer than a list may be is quicker to work on as one. Of a good row that has been read.
+  void list_small_row() {
+    if (compact_ || vocabulary_size_ > list_limit_) return;
+    collect_all(list_);
+    compact_ = true;
+    size_ = list_.size();
+    counted_ = true;
+  }
+
+  void collect_all(detail::listed_row& out) const {
+    out.clear();
+    dense_.collect(detail::dense_row::lowest, beyond, out);
   }
 
   /// Calls f(values, size) for runs of values of a dense row, -inf where gone, that are together the row; sizes are
@@ -872,7 +898,7 @@ class candidates {
       double least = threshold.log_p;
       if (power != 0) least += math::product(power, log_mass);
       if (entropies != 0) least -= math::product(entropies, entropy);
-      return lowest_where([&](float z) { return relative(z) >= least; });
+      return border_near_max(least);
     };
     if (power == 0 && entropies == 0) return border(0, 0);
     const auto settled = [&](const mass_bounds& total, const mass_bounds& entropy) -> std::optional<float> {
@@ -899,7 +925,7 @@ class candidates {
       if (const auto found = settled(mass_within(sharpness::near), {})) return *found;
     }
     measure_mass();
-    return border(math::log(mass_), entropy_);
+    return border(math::log(mass_), entropy_value());
   }
   static constexpr std::size_t few_listed = 320;
 
@@ -913,14 +939,26 @@ class candidates {
   /// Keeps values from a border on, and the largest `min_keep`.
   void keep_from(float border, std::size_t min_keep) {
     if (is_gone(border)) return;
+    min_keep = std::max<std::size_t>(min_keep, 1);
+    if (!compact_) {
+      // What lies in few blocks is listed at once.
+      const std::span<const float> peaks = dense_.peaks();
+      if (math::kernels().count_at_least(peaks.data(), peaks.size(), border) <= list_limit_ / 16) {
+        gathered_.clear();
+        dense_.collect(border, beyond, gathered_);
+        if (gathered_.size() < min_keep) return keep_largest(min_keep);
+        if (gathered_.size() <= list_limit_) return more_than(gathered_.size()) ? adopt_gathered() : void();
+      }
+    }
     const std::size_t kept = count_from(border);
-    if (kept < std::max<std::size_t>(min_keep, 1)) return keep_largest(min_keep);
+    if (kept < min_keep) return keep_largest(min_keep);
     if (more_than(kept)) cut({detail::listed_row::any_id, border}, kept);
   }
 
   /// Keeps the nucleus if it can be told without sorting; else does nothing and says so.
   bool keep_mass_unsorted(double p, std::size_t min_keep) {
     constexpr float lowest = detail::dense_row::lowest;
+    list_small_row();
     if (compact_) return keep_mass_listed(list_, lowest, p, min_keep) == verdict::done;
     for (const std::size_t reach : {few_listed, compact_limit}) {
       if (!more_than(2 * reach)) break;
@@ -929,8 +967,7 @@ class candidates {
       if (seen != verdict::not_here) return seen == verdict::done;
     }
     if (more_than(2 * sample_size)) return keep_large_nucleus(p, min_keep);
-    gathered_.clear();
-    dense_.collect(lowest, beyond, gathered_);
+    collect_all(gathered_);
     return keep_mass_listed(gathered_, lowest, p, min_keep) == verdict::done;
   }
 
@@ -987,18 +1024,31 @@ class candidates {
   static constexpr std::size_t sample_size = 2048;
   static constexpr float beyond = detail::listed_row::beyond;
 
-  /// Values from blocks at even distances of a dense row, which has at least twice so many.
+  /// Runs of sixteen values at even distances of a dense row, which has at least twice so many.
   void take_sample() {
     sample_.clear();
-    const std::size_t step = vocabulary_size_ / 64 / (sample_size / 64);
+    constexpr std::size_t run = 16, runs = sample_size / run;
+    const std::size_t step = vocabulary_size_ / run / runs;
     float buffer[64];
-    for (std::size_t i = 0; i < sample_size / 64; ++i) {
-      const detail::dense_row::block at = dense_.block_at(i * step, buffer);
-      for (std::size_t j = 0; j < 64; ++j) {
+    for (std::size_t i = 0; i < runs; ++i) {
+      const std::size_t first = i * step * run;
+      const detail::dense_row::block at = dense_.block_at(first / 64, buffer);
+      for (std::size_t j = first % 64; j < first % 64 + run; ++j) {
         const float z = (at.keep >> j & 1) != 0 ? math::flush_denormal(at.values[j]) : gone;
-        sample_.add(static_cast<token_id>(64 * i + j), z);
+        sample_.add(static_cast<token_id>(first - first % 64 + j), z);
       }
     }
+  }
+
+  /// A value that about `count` tokens of a dense row reach, rather more; -inf's successor if that is a large part.
+  float sampled_threshold(double count) {
+    take_sample();
+    const double share = count / static_cast<double>(vocabulary_size_) * sample_size;
+    const auto rank = static_cast<std::size_t>(share + 4 * std::sqrt(share) + 4);
+    if (2 * rank >= sample_size || sample_.count_at_least(detail::dense_row::lowest) < rank) {
+      return detail::dense_row::lowest;
+    }
+    return sample_.nth(rank, detail::dense_row::lowest, max_).logit;
   }
 
   /// Keeps a nucleus of a large part of a dense row: a sample tells between which two values its last token lies, a
@@ -1057,53 +1107,64 @@ class candidates {
       out = list_;
       return lowest;
     }
-    const std::span<const float> peaks = dense_.peaks();
-    const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
-    if (!dense_.bounded() && 4 * count <= 3 * dense_.blocks() && reach(lowest) >= count) {
-      // As many blocks as tokens are asked for reach the answer; some more do no harm.
-      const std::size_t enough = count + count / 8 + 2;
-      if (reach(max_) >= count) return collect_from(max_, count, out), max_;
-      detail::bisection search(lowest, max_);
-      while (search.next()) {
-        const std::size_t found = reach(search.middle());
-        if (found < count) {
-          search.lower();
-          continue;
-        }
-        search.raise();
-        if (found <= enough) break;
-      }
-      return collect_from(search.low(), count, out), search.low();
-    }
-    if (vocabulary_size_ >= 2 * sample_size && 2 * count <= vocabulary_size_) {
-      take_sample();
-      const double share = static_cast<double>(count) / static_cast<double>(vocabulary_size_) * sample_size;
-      for (double rank = share + 4 * std::sqrt(share) + 4; 2 * rank < sample_size; rank *= 2) {
-        if (sample_.count_at_least(lowest) < static_cast<std::size_t>(rank)) break;
-        const float t = sample_.nth(static_cast<std::size_t>(rank), lowest, max_).logit;
-        collect_from(t, count, out);
-        if (out.size() >= count) return t;
+    const float threshold = std::max(peak_threshold(count), lowest);
+    if (threshold > lowest && collect_from(threshold, count, 4 * count + 4096, out)) return threshold;
+    // Where the largest lie side by side, or are more than blocks, a sample says more than peaks do.
+    if (vocabulary_size_ >= 2 * sample_size) {
+      const float sampled = sampled_threshold(static_cast<double>(count));
+      if (sampled > threshold) {
+        collect_from(sampled, count, vocabulary_size_, out);
+        if (out.size() >= count) return sampled;
       }
     }
-    collect_from(lowest, count, out);
-    return lowest;
+    collect_from(threshold, count, vocabulary_size_, out);
+    return threshold;
   }
 
-  /// Lists the tokens of a dense row from a value on, of those at it the first `ties` at least.
-  void collect_from(float threshold, std::size_t ties, detail::listed_row& out) {
+  /// A value that the peaks of at least `count` blocks of a dense row reach, and, ties apart, of not many more; -inf if
+  /// there are not so many blocks, or nearly.
+  float peak_threshold(std::size_t count) {
+    const std::span<const float> peaks = dense_.peaks();
+    const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
+    if (dense_.bounded() || 4 * count > 3 * dense_.blocks() || reach(detail::dense_row::lowest) < count) return gone;
+    if (reach(max_) >= count) return max_;
+    const std::size_t enough = count + count / 8 + 2;
+    detail::bisection search(detail::dense_row::lowest, max_);
+    while (search.next()) {
+      const std::size_t found = reach(search.middle());
+      if (found < count) {
+        search.lower();
+        continue;
+      }
+      search.raise();
+      if (found <= enough) break;
+    }
+    return search.low();
+  }
+
+  /// Lists the tokens of a dense row from a value on, of those at it the first `ties` at least. Gives up, and says so,
+  /// if they turn out to be more than `most`.
+  bool collect_from(float threshold, std::size_t ties, std::size_t most, detail::listed_row& out) {
     out.clear();
     float low = threshold;
-    constexpr std::size_t strip = 512;
+    // Where many blocks reach the threshold, it may be ties that do.
+    const std::span<const float> peaks = dense_.peaks();
+    const std::size_t reached = math::kernels().count_at_least(peaks.data(), peaks.size(), threshold);
+    const std::size_t strip = reached > 2 * ties + 64 ? 16 : 128;
     for (std::size_t b = 0; b < dense_.blocks(); b += strip) {
       dense_.collect(low, beyond, b, std::min(b + strip, dense_.blocks()), out);
-      if (low != threshold || out.size() < 2 * ties + 4096) continue;
-      // Many: perhaps they are ties, of which no more are needed.
-      std::size_t left = ties, place = 0;
-      while (place < out.size() && (out[place].logit != threshold || --left > 0)) ++place;
-      if (place == out.size()) continue;
-      out.keep({out[place].id, threshold});
-      low = math::next_above(threshold);
+      if (low == threshold && out.size() >= 2 * ties + 512) {
+        // Many: perhaps they are ties, of which no more are needed.
+        std::size_t left = ties, place = 0;
+        while (place < out.size() && (out[place].logit != threshold || --left > 0)) ++place;
+        if (place < out.size()) {
+          out.keep({out[place].id, threshold});
+          low = math::next_above(threshold);
+        }
+      }
+      if (out.size() > most) return false;
     }
+    return true;
   }
 
   // ---- narrowing
@@ -1239,7 +1300,6 @@ class candidates {
   /// they stand, folds a and b into the stored values first and calls `plain`.
   template <class Plain>
   void put_scaled(token_id id, double z, Plain plain) {
-    if (scale_ == 1 && shift_ == 0) return plain();
     const double magnitude = std::abs(z);
     const bool holds = magnitude <= static_cast<double>(std::numeric_limits<float>::max()) &&
                        (magnitude >= static_cast<double>(std::numeric_limits<float>::min()) || z == 0);
@@ -1271,9 +1331,6 @@ class candidates {
   /// The one bit that decides how a law is drawn: nothing has narrowed it, and it is too long to weigh whole.
   [[nodiscard]] bool drawn_by_rejection() { return !narrowed_ && more_than(compact_limit); }
 
-  /// At least the sum of 64 weights none of which is above `peak` by more than the rounding of the exponential.
-  static double block_bound(float peak) noexcept { return 64.0 * (1.0 + 0x1p-20) * static_cast<double>(peak); }
-
   /// Builds the tree of the sums of all blocks' weights.
   void sum_blocks(const math::weight_map& weight) {
     blocks_.clear();
@@ -1282,24 +1339,8 @@ class candidates {
   }
 
   void push_sums(const math::weight_map& weight) {
+    if (compact_) return push_list_sums(weight);
     math::block_weights slots;
-    if (compact_) {
-      weigh_list(weight);
-      const std::span<const token_id> ids = list_.ids();
-      for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-        const token_id b = ids[begin] / 64;
-        for (end = begin + 1; end < ids.size() && ids[end] / 64 == b;) ++end;
-        double sum = static_cast<double>(list_weights_[begin]);
-        if (end - begin == 2) {
-          sum += static_cast<double>(list_weights_[begin + 1]);
-        } else if (end - begin > 2) {
-          fill_block(static_cast<std::size_t>(b), begin, weight, slots);
-          sum = math::sum_block(slots);
-        }
-        if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, static_cast<std::uint32_t>(begin));
-      }
-      return;
-    }
     const std::span<const float> peaks = dense_.peaks();
     const float border = dense_.bounded() ? dense_.bound() : detail::dense_row::lowest;
     for (std::size_t b = 0; b < dense_.blocks(); ++b) {
@@ -1314,6 +1355,19 @@ class candidates {
         const double sum = math::sum_block(slots);
         if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, 0);
       }
+    }
+  }
+
+  void push_list_sums(const math::weight_map& weight) {
+    weigh_list(weight);
+    const std::span<const token_id> ids = list_.ids();
+    for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+      const token_id b = ids[begin] / 64;
+      for (end = begin + 1; end < ids.size() && ids[end] / 64 == b;) ++end;
+      const double sum = math::sparse_block_sum(
+          end - begin, [&](std::size_t i) { return static_cast<std::size_t>(ids[begin + i]) % 64; },
+          [&](std::size_t i) { return static_cast<double>(list_weights_[begin + i]); });
+      if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, static_cast<std::uint32_t>(begin));
     }
   }
 
@@ -1362,7 +1416,7 @@ class candidates {
   float max_ = gone;
   std::size_t size_ = 0;
   double scale_ = 1, shift_ = 0;
-  double mass_ = 0, log_sum_ = 0, entropy_ = 0, quick_ = 0, quick_entropy_ = 0;
+  double mass_ = 0, weighted_ = 0, quick_ = 0, quick_entropy_ = 0;
   double rough_ = 0, rough_factor_ = 1, rough_slack_ = 0;
   math::rough_parameters rough_parameters_{};
 

@@ -460,8 +460,12 @@ class dense_row {
   }
 
   void find_max() noexcept {
+    float tops[64];  // for as many peaks at a time
     summary_.max = gone;
-    for (const float peak : peaks_) summary_.max = peak > summary_.max ? peak : summary_.max;
+    for (std::size_t first = 0; first < peaks_.size(); first += 4096) {
+      const std::size_t count = std::min<std::size_t>(4096, peaks_.size() - first);
+      summary_.max = std::max(summary_.max, math::kernels().peaks_f32(peaks_.data() + first, count, tops).max);
+    }
   }
 
   /// The peak of one block, looked at token by token.

@@ -90,11 +90,11 @@ token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, p
 inline void push_block_sums(math::sum_tree& blocks, std::span<const token_id> ids, std::span<const double> weights) {
   for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
     const token_id block = ids[begin] / 64;
-    end = begin;
-    math::block_weights slots{};
-    for (; end < ids.size() && ids[end] / 64 == block; ++end)
-      slots[static_cast<std::size_t>(ids[end] % 64)] = weights[end];
-    const double sum = end - begin == 1 ? weights[begin] : math::sum_block(slots);
+    end = begin + 1;
+    while (end < ids.size() && ids[end] / 64 == block) ++end;
+    const double sum = math::sparse_block_sum(
+        end - begin, [&](std::size_t i) { return static_cast<std::uint32_t>(ids[begin + i]) % 64; },
+        [&](std::size_t i) { return weights[begin + i]; });
     blocks.push(static_cast<std::uint32_t>(block), sum, static_cast<std::uint32_t>(begin));
   }
 }

@@ -37,6 +37,9 @@ class mass_search {
     return sum_ = mass_from(-std::numeric_limits<float>::max());
   }
 
+  /// The weights weighed, in the order of the list.
+  [[nodiscard]] std::span<const double> weights() const noexcept { return {weights_.data(), values_.size()}; }
+
   /// The root of the sum of the squares of the weights.
   [[nodiscard]] double deviation() const {
     double squares = 0;
@@ -110,7 +113,7 @@ class mass_search {
   }
 
  private:
-  static constexpr std::size_t few = 24;
+  static constexpr std::size_t few = 8;
 
   [[nodiscard]] double mass_from(float threshold) const {
     return math::kernels().sum_at_least(values_.data(), weights_.data(), values_.size(), threshold);

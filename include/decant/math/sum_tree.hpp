@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,7 +16,15 @@ namespace decant::math {
 inline double sum_block(const double* w) noexcept { return kernels().block_sum(w); }
 inline double sum_block(const block_weights& w) noexcept { return sum_block(w.data()); }
 
-DECANT_STRICT_BEGIN
+/// sum_block of a few slots: `slot(i)` and `weight(i)` for i < count; count > 0.
+template <class Slot, class Weight>
+double sparse_block_sum(std::size_t count, Slot slot, Weight weight) noexcept {
+  if (count == 1) return weight(0);
+  if (count == 2) return rounded(weight(0) + weight(1));  // whatever the order of the sum
+  block_weights slots{};
+  for (std::size_t i = 0; i < count; ++i) slots[slot(i)] = weight(i);
+  return sum_block(slots);
+}
 
 /// A sparse tree of sums with 64 children a node: finds the leaf that a cumulative weight falls into.
 ///
@@ -63,7 +72,7 @@ class sum_tree {
 
   /// The place of the leaf that holds `target` in [0, total); what is left of `target` inside it replaces it. A leaf of
   /// value 0 is never found.
-  DECANT_STRICT std::size_t find(double& target) const noexcept {
+  std::size_t find(double& target) const noexcept {
     std::size_t place = 0;
     for (std::size_t height = height_; height > 0; --height) {
       const auto siblings = children(height, place);
@@ -73,10 +82,10 @@ class sum_tree {
         if (!(siblings[i].value > 0)) continue;
         last = i;
         before = cumulative;
-        cumulative += siblings[i].value;
+        cumulative = rounded(cumulative + siblings[i].value);
         if (target < cumulative) break;
       }
-      target -= before;
+      target = rounded(target - before);
       place = levels_[height][place].begin + last;
     }
     return place;
@@ -111,11 +120,9 @@ class sum_tree {
   }
 
   static double sum(std::span<const node> siblings) noexcept {
-    if (siblings.size() == 1) return siblings[0].value;
-    if (siblings.size() == 2) return siblings[0].value + siblings[1].value;  // whatever the order of the sum
-    block_weights slots{};
-    for (const node& s : siblings) slots[s.index % 64] = s.value;
-    return sum_block(slots);
+    return sparse_block_sum(
+        siblings.size(), [&](std::size_t i) { return siblings[i].index % 64; },
+        [&](std::size_t i) { return siblings[i].value; });
   }
 
   std::vector<std::vector<node>> levels_;
@@ -126,10 +133,11 @@ class sum_tree {
 /// not 0. A leaf's place is its index.
 class dense_sum_tree {
  public:
-  /// Makes room for so many leaves and returns them, all 0, to be written before build().
+  /// Makes room for so many leaves and returns them, to be written before build().
   std::span<double> assign(std::size_t leaves) {
     if (levels_.empty()) levels_.emplace_back();
-    levels_[0].assign((leaves + 63) / 64 * 64, 0);
+    levels_[0].resize((leaves + 63) / 64 * 64);
+    std::fill(levels_[0].begin() + static_cast<std::ptrdiff_t>(leaves), levels_[0].end(), 0);
     return std::span(levels_[0]).first(leaves);
   }
 
@@ -151,7 +159,7 @@ class dense_sum_tree {
   }
 
   /// As sum_tree::find.
-  DECANT_STRICT std::size_t find(double& target) const noexcept {
+  std::size_t find(double& target) const noexcept {
     std::size_t place = 0;
     for (std::size_t height = height_; height > 0; --height) {
       const double* siblings = levels_[height - 1].data() + 64 * place;
@@ -161,10 +169,10 @@ class dense_sum_tree {
         if (!(siblings[i] > 0)) continue;
         last = i;
         before = cumulative;
-        cumulative += siblings[i];
+        cumulative = rounded(cumulative + siblings[i]);
         if (target < cumulative) break;
       }
-      target -= before;
+      target = rounded(target - before);
       place = 64 * place + last;
     }
     return place;
@@ -183,7 +191,5 @@ class dense_sum_tree {
   std::vector<std::vector<double>> levels_;
   std::size_t height_ = 0;
 };
-
-DECANT_STRICT_END
 
 }  // namespace decant::math
