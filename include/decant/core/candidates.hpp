@@ -370,7 +370,7 @@ class candidates {
     if (!read() || !more_than(count)) return;
     if (count <= 1) return keep_argmax();
     if (compact_ || order_.size() >= count || count > list_limit_) return cut(nth(count), count);
-    gathered_.keep(gather(count, gathered_));
+    gathered_.keep(gather(count));
     adopt_gathered();
   }
 
@@ -686,7 +686,10 @@ class candidates {
     order_.clear();
   }
 
-  void forget_masses() noexcept { mass_known_ = quick_known_ = quick_entropy_known_ = rough_known_ = false; }
+  void forget_masses() noexcept {
+    mass_known_ = quick_known_ = quick_entropy_known_ = rough_known_ = false;
+    gathered_from_ = beyond;
+  }
 
   void measure_mass() {
     if (mass_known_) return;
@@ -811,9 +814,14 @@ class candidates {
     if (!read()) return false;
     const double above = (static_cast<double>(max_) - static_cast<double>(reference)) * base2;
     if (above > 100) return true;  // beyond what a float can tell
-    for (std::size_t i = vocabulary_size_ / 64 * 64; i < vocabulary_size_; ++i) {
-      const auto z = static_cast<double>(dense_[static_cast<token_id>(i)]);
-      mass += math::exp(math::product(scale_, z - static_cast<double>(reference)));
+    if (const std::size_t whole = vocabulary_size_ / 64 * 64; whole < vocabulary_size_) {
+      float rest[64], peak = 0;
+      for (std::size_t i = 0; i < 64; ++i) {
+        rest[i] = whole + i < vocabulary_size_ ? dense_[static_cast<token_id>(whole + i)] : gone;
+      }
+      double more = 0;
+      math::kernels().peaks_and_mass(rest, 64, &peak, rough_parameters_, more);
+      mass += more;
     }
     rough_factor_ = math::exp(-above / math::per_doubling);
     rough_ = mass * rough_factor_;
@@ -901,38 +909,62 @@ class candidates {
       return border_near_max(least);
     };
     if (power == 0 && entropies == 0) return border(0, 0);
-    const auto settled = [&](const mass_bounds& total, const mass_bounds& entropy) -> std::optional<float> {
+    float least = gone, most = gone;
+    const auto settled = [&](const mass_bounds& total, const mass_bounds& entropy) {
       const double low = math::log(total.low), high = math::log(total.high);
-      const float least = border(power > 0 ? low : high, entropies > 0 ? entropy.high : entropy.low);
-      const float most = border(power > 0 ? high : low, entropies > 0 ? entropy.low : entropy.high);
-      if (least == most || count_from(least) == count_from(most)) return most;
-      return {};
+      least = border(power > 0 ? low : high, entropies > 0 ? entropy.high : entropy.low);
+      most = border(power > 0 ? high : low, entropies > 0 ? entropy.low : entropy.high);
+      return least == most || count_from(least) == count_from(most);
     };
     if (rough_known_ && entropies == 0) {
-      if (const auto found = settled(mass_within(sharpness::rough), {})) return *found;
-      if (more_than(2 * few_listed)) {
-        gather_at_least(few_listed, gathered_);
+      if (list_from(border(math::log(rough_), 0), settled_reach) && settled(mass_within(sharpness::rough), {}))
+        return most;
+      if (gathered_from_ < beyond) {
         const double sum = nucleus_.weigh(gathered_, max_, scale_);
-        if (const auto found = settled(mass_within(sharpness::rough, gathered_, sum), {})) return *found;
+        if (settled(mass_within(sharpness::rough, gathered_, sum), {})) return most;
       }
     }
     if (!mass_known_ && can_sum_quickly()) {
       mass_bounds entropy{};
       if (entropies != 0) entropy = {quick_entropy_value() - entropy_error, quick_entropy_value() + entropy_error};
-      if (const auto found = settled(mass_within(sharpness::quick), entropy)) return *found;
+      const mass_bounds total = mass_within(sharpness::quick);
+      list_from(border(math::log(total.low), entropy.low), settled_reach);
+      if (settled(total, entropy)) return most;
     }
-    if (entropies == 0) {
-      if (const auto found = settled(mass_within(sharpness::near), {})) return *found;
-    }
+    if (entropies == 0 && settled(mass_within(sharpness::near), {})) return most;
     measure_mass();
     return border(math::log(mass_), entropy_value());
   }
+
+  /// Lists all tokens of a dense row from so far below a border on, if they lie in few blocks: to count them, and to
+  /// keep some of them. Whether it did.
+  bool list_from(float border, double below) {
+    if (compact_ || is_gone(border)) return false;
+    const float from = math::saturated(static_cast<double>(border) - below / scale_);
+    if (gathered_from_ <= from) return true;
+    const std::span<const float> peaks = dense_.peaks();
+    if (math::kernels().count_at_least(peaks.data(), peaks.size(), from) > list_limit_ / 8) return false;
+    detail::listed_row& all = gathering();
+    all.clear();
+    dense_.collect(from, beyond, all);
+    gathered_from_ = from;
+    return true;
+  }
+  static constexpr double settled_reach = 1;
+
+  /// The list that narrowings work with. It no longer holds what it held.
+  detail::listed_row& gathering() noexcept {
+    gathered_from_ = beyond;
+    return gathered_;
+  }
+
   static constexpr std::size_t few_listed = 320;
 
   /// A border that means all tokens as one that kernels can compare with.
   static float above_gone(float border) noexcept { return is_gone(border) ? detail::dense_row::lowest : border; }
 
   std::size_t count_from(float border) {
+    if (gathered_from_ <= border) return gathered_.count_at_least(border);
     return compact_ ? list_.count_at_least(above_gone(border)) : dense_.count_at_least(above_gone(border));
   }
 
@@ -940,15 +972,12 @@ class candidates {
   void keep_from(float border, std::size_t min_keep) {
     if (is_gone(border)) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
-    if (!compact_) {
-      // What lies in few blocks is listed at once.
-      const std::span<const float> peaks = dense_.peaks();
-      if (math::kernels().count_at_least(peaks.data(), peaks.size(), border) <= list_limit_ / 16) {
-        gathered_.clear();
-        dense_.collect(border, beyond, gathered_);
-        if (gathered_.size() < min_keep) return keep_largest(min_keep);
-        if (gathered_.size() <= list_limit_) return more_than(gathered_.size()) ? adopt_gathered() : void();
-      }
+    // What lies in few blocks is listed at once.
+    if (list_from(border, 0)) {
+      gathered_.keep({detail::listed_row::any_id, border});
+      gathered_from_ = beyond;
+      if (gathered_.size() < min_keep) return keep_largest(min_keep);
+      if (gathered_.size() <= list_limit_) return more_than(gathered_.size()) ? adopt_gathered() : void();
     }
     const std::size_t kept = count_from(border);
     if (kept < min_keep) return keep_largest(min_keep);
@@ -962,12 +991,12 @@ class candidates {
     if (compact_) return keep_mass_listed(list_, lowest, p, min_keep) == verdict::done;
     for (const std::size_t reach : {few_listed, compact_limit}) {
       if (!more_than(2 * reach)) break;
-      const float threshold = gather_at_least(reach, gathered_);
+      const float threshold = gather_at_least(reach);
       const verdict seen = keep_mass_listed(gathered_, threshold, p, min_keep);
       if (seen != verdict::not_here) return seen == verdict::done;
     }
     if (more_than(2 * sample_size)) return keep_large_nucleus(p, min_keep);
-    collect_all(gathered_);
+    collect_all(gathering());
     return keep_mass_listed(gathered_, lowest, p, min_keep) == verdict::done;
   }
 
@@ -1062,7 +1091,7 @@ class candidates {
     const float high = math::next_above(nucleus_.value_at(std::max(0.0, math::product(p, all) - slack), max_));
     if (!(high > low)) return false;
     const math::portable::split_mass sums = split_mass(high);
-    gathered_.clear();
+    gathering().clear();
     dense_.collect(low, std::min(high, beyond), gathered_);
     nucleus_.weigh(gathered_, max_, scale_);
     const double doubt = near_error * (p * sums.mass + sums.above);
@@ -1078,7 +1107,7 @@ class candidates {
     count = std::max({count, 2 * order_.size(), std::size_t{32}});
     if (!more_than(count)) count = this->count();
     if (order_.size() >= count) return;
-    gathered_.keep(gather(count, gathered_));
+    gathered_.keep(gather(count));
     order_.clear();
     for (std::size_t i = 0; i < gathered_.size(); ++i) order_.push_back(gathered_[i]);
     std::sort(order_.begin(), order_.end(), detail::before);
@@ -1088,20 +1117,21 @@ class candidates {
   entry nth(std::size_t count) {
     if (order_.size() >= count) return order_[count - 1];
     if (compact_) return list_.nth(count, detail::dense_row::lowest, max_);
-    const entry last = gather(count, gathered_);
+    const entry last = gather(count);
     gathered_.keep(last);
     return last.id == detail::listed_row::any_id ? gathered_.last() : last;
   }
 
   /// Lists at least the first `count` tokens in descending order, of which there are more; returns the last of them.
-  entry gather(std::size_t count, detail::listed_row& out) {
-    const float threshold = gather_at_least(count, out);
-    return out.nth(count, threshold, max_);
+  entry gather(std::size_t count) {
+    const float threshold = gather_at_least(count);
+    return gathered_.nth(count, threshold, max_);
   }
 
   /// Lists, from some value on, the first `count` tokens in descending order at least, of which there are so many;
   /// returns the value. Of those at the value itself there may be the first `count` alone.
-  float gather_at_least(std::size_t count, detail::listed_row& out) {
+  float gather_at_least(std::size_t count) {
+    detail::listed_row& out = gathering();
     constexpr float lowest = detail::dense_row::lowest;
     if (compact_) {
       out = list_;
@@ -1151,14 +1181,14 @@ class candidates {
     const std::span<const float> peaks = dense_.peaks();
     const std::size_t reached = math::kernels().count_at_least(peaks.data(), peaks.size(), threshold);
     const std::size_t strip = reached > 2 * ties + 64 ? 16 : 128;
+    std::size_t left = ties, place = 0;
     for (std::size_t b = 0; b < dense_.blocks(); b += strip) {
       dense_.collect(low, beyond, b, std::min(b + strip, dense_.blocks()), out);
       if (low == threshold && out.size() >= 2 * ties + 512) {
         // Many: perhaps they are ties, of which no more are needed.
-        std::size_t left = ties, place = 0;
-        while (place < out.size() && (out[place].logit != threshold || --left > 0)) ++place;
-        if (place < out.size()) {
-          out.keep({out[place].id, threshold});
+        for (; place < out.size() && left > 0; ++place) left -= out[place].logit == threshold;
+        if (left == 0) {
+          out.keep({out[place - 1].id, threshold});
           low = math::next_above(threshold);
         }
       }
@@ -1191,6 +1221,7 @@ class candidates {
   /// Makes what has been gathered the row.
   void adopt_gathered() {
     std::swap(list_, gathered_);
+    gathered_from_ = beyond;
     narrowed_ = true;
     forget_masses();
     order_.clear();
@@ -1216,7 +1247,7 @@ class candidates {
     const double wanted = math::product(p, mass_);
     // The tokens nearest to `around` are mostly among the largest: look there first.
     for (std::size_t reach = 256; !compact_ && reach <= compact_limit && more_than(2 * reach); reach *= 4) {
-      const double radius = around - effective(gather_at_least(reach, gathered_));
+      const double radius = around - effective(gather_at_least(reach));
       near_.clear();
       // All that is nearer than the lowest one gathered has been gathered.
       for (std::size_t i = 0; i < gathered_.size(); ++i) {
@@ -1422,6 +1453,7 @@ class candidates {
 
   detail::listed_row list_;  // the row in compact form
   detail::listed_row gathered_, sample_;
+  float gathered_from_ = beyond;  // below `beyond`: gathered_ lists all tokens of the dense row from there on
   detail::mass_search nucleus_;
   std::vector<entry> order_, listed_;  // descending prefix: stored, and as handed out
   std::vector<float> peak_weights_, list_weights_, run_;
