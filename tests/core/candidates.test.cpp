@@ -1421,4 +1421,56 @@ TEST_CASE("sums have the same bits however the build is optimised", "[core][cand
   CHECK(all.value() == 0xA434BB5F78B68373U);
 }
 
+TEST_CASE("what quick sums decide is what exact ones say, in every form and on rows of every kind",
+          "[core][candidates]") {
+  splitmix next(2024);
+  const auto best = decant::math::best_isa();
+  for (int round = 0; round < 160; ++round) {
+    const std::size_t size = 4097 + next.below(round % 20 == 0 ? 120'000 : 9000);
+    std::vector<float> logits(size);
+    const auto kind = round % 8;
+    const double shift = kind == 4 ? 1000 : kind == 5 ? -300 : 0, spread = kind == 1 ? 1 : kind == 2 ? 0.01 : 2;
+    for (float& z : logits) {
+      double sum = 0;
+      for (int i = 0; i < 4; ++i) sum += next.unit() - 0.5;
+      z = static_cast<float>(shift + spread * sum * 1.7);
+      if (kind == 3) z = static_cast<float>(static_cast<int>(z));
+      if (kind == 6 && next.below(50) == 0) z = decant::gone;
+    }
+    const std::size_t raised = kind == 0 || kind == 6 ? 300 : kind == 7 ? 4000 : 0;
+    for (std::size_t r = 0; r < raised; ++r) {
+      logits[next.below(size)] =
+          static_cast<float>(shift + 15 - (kind == 7 ? 0.9 : 1.3) * std::log(1.0 + static_cast<double>(r)));
+    }
+    const double scale = round % 3 == 0 ? 1 : next.between(0.3, 3), p = next.between(0.05, 0.999);
+    const double log_p = next.between(-13, -0.1), power = static_cast<double>(next.below(3));
+    const double entropies = next.below(3) == 0 ? next.between(0.2, 1.2) : 0, sigmas = next.between(0, 3);
+    for (const auto which : {decant::math::isa::portable, decant::math::isa::avx2, decant::math::isa::avx512}) {
+      if (which > best) continue;
+      decant::math::use_kernels(which);
+      INFO(to_string(which) << ", " << size << " tokens, kind " << kind << ", scale " << scale);
+      for (int what = 0; what < 5; ++what) {
+        const auto narrow = [&](candidates& row) {
+          if (what == 0) row.keep_mass(p);
+          if (what == 1) row.keep_probable({log_p, power});
+          if (what == 2) row.keep_probable({log_p / 4, power, entropies});
+          if (what == 3) row.keep_within_sigmas(sigmas, 1, round % 2);
+          if (what == 4) row.keep_typical_mass(p);
+        };
+        candidates quick, exact;
+        quick.bind(std::as_const(logits));
+        quick.affine(scale);
+        exact.bind(std::as_const(logits));
+        exact.affine(scale);
+        static_cast<void>(exact.log_sum());
+        narrow(quick);
+        narrow(exact);
+        INFO("narrowing " << what << ", p " << p << ", log p " << log_p << ", power " << power << ", " << sigmas);
+        CHECK(naive::ids(quick) == naive::ids(exact));
+      }
+    }
+  }
+  decant::math::use_kernels(best);
+}
+
 }  // namespace candidates_test

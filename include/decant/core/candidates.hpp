@@ -387,6 +387,23 @@ class candidates {
     if (read()) keep_from(border_near_max(least), min_keep);
   }
 
+  /// Keeps logits within so many standard deviations of the maximum, and the largest `min_keep` (at least one) in any
+  /// case. The variance is divided by the number of tokens less `freedom`: sigma() has 0, an unbiased one 1. Where sums
+  /// in float decide, no exact ones are made. Reads the row.
+  void keep_within_sigmas(double sigmas, std::size_t min_keep = 1, std::size_t freedom = 0) {
+    const std::optional<mass_bounds> quick = read_for_sigma();
+    if (!read() || !more_than(1)) return;
+    const auto size = static_cast<double>(count());
+    if (freedom > 0) sigmas *= std::sqrt(size / (size - static_cast<double>(freedom)));
+    if (quick) {
+      const float least = border_near_max(-math::product(sigmas, quick->high));
+      const float most = border_near_max(-math::product(sigmas, quick->low));
+      list_from(least, 0);
+      if (least == most || count_from(least) == count_from(most)) return keep_from(most, min_keep);
+    }
+    keep_from(border_near_max(sigmas == 0 ? 0 : -math::product(sigmas, sigma())), min_keep);
+  }
+
   /// How many tokens have logit - max() >= least. Reads the row.
   [[nodiscard]] std::size_t count_near_max(double least) { return read() ? count_from(border_near_max(least)) : 0; }
 
@@ -417,6 +434,15 @@ class candidates {
     if (math::is_finite(around)) return keep_mass_around(p, min_keep, around);
     if (p <= 0) return keep_largest(min_keep);
     if (!keep_mass_unsorted(p, min_keep)) keep_mass_in_order(p, min_keep);
+  }
+
+  /// Keeps the smallest set of mass >= p, filled in ascending |-ln p(token) - entropy()| with ties by lower id, and at
+  /// least `min_keep` (at least one) tokens of that order; p >= 1 keeps all. As keep_mass around log_sum() - entropy(),
+  /// but where quick sums decide, no exact ones are made. Reads the row.
+  void keep_typical_mass(double p, std::size_t min_keep = 1) {
+    if (!read() || p >= 1) return;
+    if (p > 0 && min_keep <= 1 && keep_typical_quickly(p)) return;
+    keep_mass(p, min_keep, log_sum() - entropy());
   }
 
   // ---- ends
@@ -795,6 +821,29 @@ class candidates {
   [[nodiscard]] mass_bounds rough_bounds(double mass) const noexcept {
     const double slack = rough_slack_ * rough_;
     return {std::max(0.0, mass / math::rough_excess - slack), mass + slack};
+  }
+
+  /// Reads the row; if that takes a pass, sums moments along the way, and returns bounds of the standard deviation.
+  std::optional<mass_bounds> read_for_sigma() {
+    if (known_ || compact_ || vocabulary_size_ <= compact_limit || !dense_.measures_floats()) return {};
+    // About a value that is somewhere in the middle, so that little cancels.
+    double middle = 0;
+    const std::size_t step = vocabulary_size_ / 8;
+    for (std::size_t i = 0; i < 8; ++i) middle += static_cast<double>(dense_[static_cast<token_id>(i * step)]) / 8;
+    if (!math::is_finite(middle)) return {};
+    const auto reference = static_cast<float>(middle);
+    math::portable::moment_sums sums = dense_.measure_with_moments(reference);
+    for (std::size_t i = vocabulary_size_ / 64 * 64; i < vocabulary_size_; ++i) {
+      const double d = static_cast<double>(dense_[static_cast<token_id>(i)]) - static_cast<double>(reference);
+      sums.sum += d;
+      sums.squares += math::product(d, d);
+    }
+    const auto n = static_cast<double>(vocabulary_size_);
+    const double mean = sums.sum / n, square = sums.squares / n, variance = square - math::product(mean, mean);
+    // Sums of floats, of no more than 64 each, in either sum: some 20 roundings, by Cauchy and Schwarz.
+    const double error = 60 * 0x1p-23 * square;
+    if (!math::is_finite(square) || !(variance > 4 * error)) return {};
+    return mass_bounds{scale_ * std::sqrt(variance - error), scale_ * std::sqrt(variance + error)};
   }
 
   /// Reads the row; if that takes a pass, sums rough weights along the way, if they are wanted.
@@ -1240,6 +1289,30 @@ class candidates {
     size_ = 1;
     counted_ = true;
     compact_ = true;
+  }
+
+  /// Keeps what is typical among the largest tokens, if that is all and bounds of mass and entropy tell it.
+  bool keep_typical_quickly(double p) {
+    if (mass_known_ || !can_sum_quickly() || !more_than(2 * few_listed)) return false;
+    const double around = math::log((quick_entropy_value(), quick_)) - quick_entropy_;
+    const mass_bounds total = mass_within(sharpness::quick);
+    const mass_bounds wanted{math::product(p, total.low), math::product(p, total.high)};
+    for (const std::size_t reach : {few_listed, compact_limit}) {
+      if (!more_than(2 * reach)) break;
+      const double radius = around - relative(gather_at_least(reach));
+      if (!(nucleus_.weigh(gathered_, max_, scale_) > wanted.low)) continue;
+      const auto found = nucleus_.find_near(gathered_, wanted, around, entropy_error + quick_error, radius);
+      if (!found) continue;
+      list_.clear();
+      for (std::size_t i = 0; i < gathered_.size(); ++i) {
+        const entry e = gathered_[i];
+        if (std::abs(relative(e.logit) - around) < found->radius) list_.add(e.id, e.logit);
+      }
+      narrowed_ = compact_ = true;
+      forget_facts();
+      return true;
+    }
+    return false;
   }
 
   void keep_mass_around(double p, std::size_t min_keep, double around) {

@@ -112,6 +112,64 @@ class mass_search {
     return std::nullopt;
   }
 
+  /// The same in ascending distance from `around`, which like all logits here is counted from the top, downwards: the
+  /// distance up to which tokens are kept, and how many. `around` is known within `doubt`, and all tokens nearer to it
+  /// than `radius` are listed. Silent, too, where the order of two tokens that matters depends on the doubt.
+  struct neighbourhood {
+    double radius;
+    std::size_t count;
+  };
+  std::optional<neighbourhood> find_near(const listed_row& list, mass_bounds wanted, double around, double doubt,
+                                         double radius) {
+    const double slack = 1e-11 * wanted.high;
+    doubt += 1e-12 * (1 + std::abs(around) + radius);
+    // Halves the radius while more than a few tokens lie between what is too small and what is enough.
+    const auto value = [&](double below) { return math::saturated(static_cast<double>(top_) + below / scale_); };
+    const auto inside = [&](double r) {
+      return mass_from(value(around - r)) - mass_from(math::next_above(value(around + r)));
+    };
+    double low = 0, high = radius - 4 * doubt;
+    if (!(high > 0) || !(inside(high) > wanted.high + slack)) return std::nullopt;
+    for (int steps = 0; steps < 40 && high - low > 4 * doubt; ++steps) {
+      const double middle = low + (high - low) / 2;
+      (inside(middle) < wanted.low ? low : high) = middle;
+    }
+    // One by one between those, and a little beyond.
+    low -= 8 * doubt;
+    high += 2 * doubt;
+    double mass = 0;
+    std::size_t count = 0;
+    border_.clear();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!(weights_[i] > 0)) continue;
+      const double below = math::product(scale_, static_cast<double>(values_[i]) - static_cast<double>(top_));
+      const double distance = std::abs(below - around);
+      if (distance < low) {
+        mass += weights_[i];
+        ++count;
+      } else if (distance <= high) {
+        border_.push_back({distance, weights_[i]});
+      }
+    }
+    std::sort(border_.begin(), border_.end(),
+              [](const at_border& x, const at_border& y) { return x.distance < y.distance; });
+    for (std::size_t i = 0; i < border_.size(); ++i) {
+      mass += border_[i].weight;
+      ++count;
+      if (mass < wanted.low - slack) continue;
+      const double last = border_[i].distance, next = i + 1 < border_.size() ? border_[i + 1].distance : high;
+      if (mass < wanted.high + slack || next - last <= 2 * doubt) break;
+      // Whichever comes last of those that may: without it, it is too little.
+      double lightest = border_[i].weight;
+      for (std::size_t j = i; j-- > 0 && last - border_[j].distance <= 2 * doubt;) {
+        lightest = std::min(lightest, border_[j].weight);
+      }
+      if (mass - lightest > wanted.low - slack) break;
+      return neighbourhood{last + (next - last) / 2, count};
+    }
+    return std::nullopt;
+  }
+
  private:
   static constexpr std::size_t few = 8;
 
@@ -128,6 +186,10 @@ class mass_search {
   float top_ = 0;
   listed_row between_;
   std::vector<entry> sorted_;
+  struct at_border {
+    double distance, weight;
+  };
+  std::vector<at_border> border_;
 };
 
 }  // namespace decant::detail

@@ -24,7 +24,7 @@ enum class deviation : std::uint8_t {
 /// Keeps tokens within n standard deviations of the largest logit.
 ///
 /// Effect: keeps logit >= max - n * sigma, sigma over the tokens left, so that temperature and shifts change nothing.
-/// Put it before other truncations. n = 0 keeps the maximum and its exact ties. Five passes.
+/// Put it before other truncations. n = 0 keeps the maximum and its exact ties. One pass, rarely more.
 /// Off: n = +infinity. Errors: parameter_error for NaN or negative n.
 /// Reference: Tang, Liu, Xu, Huang, Chen, "Top-n-sigma: not all logits are you need", ACL 2025, arXiv 2411.07641.
 class top_n_sigma : public made_or_error<top_n_sigma> {
@@ -44,10 +44,7 @@ class top_n_sigma : public made_or_error<top_n_sigma> {
   }
 
   void operator()(candidates& row, const step_context&) const {
-    if (off() || row.size() < 2) return;
-    const double count = static_cast<double>(row.size());
-    const double correction = kind_ == deviation::unbiased ? std::sqrt(count / (count - 1)) : 1;
-    detail::keep_within(row, n_ == 0 ? 0 : -(n_ * correction * row.sigma()), min_keep_);
+    if (!off()) row.keep_within_sigmas(n_, min_keep_, kind_ == deviation::unbiased ? 1 : 0);
   }
 
   [[nodiscard]] bool off() const { return !math::is_finite(n_); }

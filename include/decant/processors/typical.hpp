@@ -41,8 +41,8 @@ class typical : public made_or_error<typical> {
 
   void operator()(candidates& row, const step_context&) {
     if (off() || row.status() != row_status::ok) return;
+    if (at_border_ == ties::lower_id) return row.keep_typical_mass(p_, min_keep_);
     const double around = row.log_sum() - row.entropy();
-    if (at_border_ == ties::lower_id) return row.keep_mass(p_, min_keep_, around);
     row.keep_mass(0, std::max(min_keep_, count_with_ties(row)), around);
   }
 
