@@ -1464,15 +1464,7 @@ class candidates {
 
   void push_list_sums(const math::weight_map& weight) {
     weigh_list(weight);
-    const std::span<const token_id> ids = list_.ids();
-    for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-      const token_id b = ids[begin] / 64;
-      for (end = begin + 1; end < ids.size() && ids[end] / 64 == b;) ++end;
-      const double sum = math::sparse_block_sum(
-          end - begin, [&](std::size_t i) { return static_cast<std::size_t>(ids[begin + i]) % 64; },
-          [&](std::size_t i) { return static_cast<double>(list_weights_[begin + i]); });
-      if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, static_cast<std::uint32_t>(begin));
-    }
+    detail::push_block_sums(blocks_, list_.ids(), std::span<const float>(list_weights_));
   }
 
   /// The weights of block b; in compact form, where the list has been weighed, `begin` is its first place.

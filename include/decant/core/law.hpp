@@ -86,16 +86,36 @@ token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, p
   }
 }
 
-/// Pushes one leaf a block with the exact sum of its weights; a leaf's tag is the place of its first token.
-inline void push_block_sums(math::sum_tree& blocks, std::span<const token_id> ids, std::span<const double> weights) {
-  for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+/// Pushes one leaf a block with the exact sum of its weights, unless that is 0; a leaf's tag is the place of its first
+/// token. Asks few questions whose answers a processor cannot guess: how many tokens a block has is one.
+template <class Weight>
+void push_block_sums(math::sum_tree& blocks, std::span<const token_id> ids, std::span<const Weight> weights) {
+  const std::size_t size = ids.size();
+  const auto slot = [&](std::size_t i) { return static_cast<std::uint32_t>(ids[i]) % 64; };
+  const auto weight = [&](std::size_t i) { return static_cast<double>(weights[i]); };
+  for (std::size_t begin = 0; begin < size;) {
     const token_id block = ids[begin] / 64;
-    end = begin + 1;
-    while (end < ids.size() && ids[end] / 64 == block) ++end;
-    const double sum = math::sparse_block_sum(
-        end - begin, [&](std::size_t i) { return static_cast<std::uint32_t>(ids[begin + i]) % 64; },
-        [&](std::size_t i) { return weights[begin + i]; });
-    blocks.push(static_cast<std::uint32_t>(block), sum, static_cast<std::uint32_t>(begin));
+    std::size_t count = 1;
+    double sum = 0;
+    if (begin + 3 < size && ids[begin + 3] / 64 != block) {
+      // At most three, in arithmetic: the two whose branches of the tree of block_sum join first, and the third.
+      const std::size_t second = ids[begin + 1] / 64 == block, third = ids[begin + 2] / 64 == block;
+      count += second + third;
+      const double w[5] = {weight(begin), weight(begin + 1) * static_cast<double>(second),
+                           weight(begin + 2) * static_cast<double>(third), weight(begin), w[1]};
+      const std::uint32_t at_a = math::leaf_of_slot(slot(begin)), at_b = math::leaf_of_slot(slot(begin + 1)),
+                          at_c = math::leaf_of_slot(slot(begin + 2));
+      const std::uint32_t ab = at_a ^ at_b, bc = at_b ^ at_c, ca = at_c ^ at_a;
+      const std::size_t bc_first = (bc < ab) & (bc < ca), ca_first = (ca < ab) & (ca < bc);
+      const std::size_t last = (1 - bc_first) * (2 - ca_first);
+      sum = math::rounded(math::rounded(w[last + 1] + w[last + 2]) + w[last]);
+    } else {
+      while (begin + count < size && ids[begin + count] / 64 == block) ++count;
+      sum = math::sparse_block_sum(
+          count, [&](std::size_t i) { return slot(begin + i); }, [&](std::size_t i) { return weight(begin + i); });
+    }
+    if (sum > 0) blocks.push(static_cast<std::uint32_t>(block), sum, static_cast<std::uint32_t>(begin));
+    begin += count;
   }
 }
 
@@ -124,7 +144,7 @@ inline token_id draw(const law& from, const draw_stream& draws, purpose why, std
       if (from.block_bounds[b] > 0) workspace.push(static_cast<std::uint32_t>(b), from.block_bounds[b]);
     }
   } else {
-    detail::push_block_sums(workspace, from.ids, from.weights);
+    detail::push_block_sums<double>(workspace, from.ids, from.weights);
   }
   workspace.build();
   return detail::draw_from_blocks(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,20 @@ namespace decant::math {
 /// The sum of 64 slots in one fixed order: the bits do not depend on how it is computed.
 inline double sum_block(const double* w) noexcept { return kernels().block_sum(w); }
 inline double sum_block(const block_weights& w) noexcept { return sum_block(w.data()); }
+
+/// Where a slot of a block stands among the leaves of the tree that sum_block adds up, whose branches join 16 apart
+/// first, then 32, 8, 4, 2 and 1. Two leaves join where the highest bit of their difference is.
+[[nodiscard]] constexpr std::uint32_t leaf_of_slot(std::uint32_t slot) noexcept {
+  constexpr auto table = [] {
+    std::array<std::uint8_t, 64> leaves{};
+    for (std::uint32_t s = 0; s < 64; ++s) {
+      const auto bit = [&](std::uint32_t from, std::uint32_t to) { return (s >> from & 1) << to; };
+      leaves[s] = static_cast<std::uint8_t>(bit(0, 5) | bit(1, 4) | bit(2, 3) | bit(3, 2) | bit(5, 1) | bit(4, 0));
+    }
+    return leaves;
+  }();
+  return table[slot];
+}
 
 /// sum_block of a few slots: `slot(i)` and `weight(i)` for i < count; count > 0.
 template <class Slot, class Weight>
