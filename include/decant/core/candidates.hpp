@@ -482,10 +482,13 @@ class candidates {
     }
     const math::weight_map weight(max_, scale_);
     const auto fill = [&](const math::sum_tree::node& leaf, math::block_weights& out) {
-      fill_block(leaf.index, leaf.begin, weight, out);
+      const bool known = !compact_ || leaf.begin > 0;
+      fill_block(leaf.index, known ? leaf.begin : list_.first_from(static_cast<token_id>(64 * leaf.index)), weight,
+                 out);
     };
     if (drawn_by_rejection()) {
       bound_blocks(weight, bounds_.assign(dense_.blocks()));
+      if (compact_) weigh_list(weight);
       bounds_.build();
       return detail::draw_from_blocks(bounds_, true, draws, why, index, fill);
     }
@@ -529,7 +532,6 @@ class candidates {
     DECANT_ASSERT(vocabulary_size <= row_size, "the vocabulary is larger than the row");
     vocabulary_size_ = vocabulary_size;
     compact_ = false;
-    narrowed_ = false;
     scale_ = 1;
     shift_ = 0;
     return vocabulary_size;
@@ -629,10 +631,18 @@ class candidates {
     }
   }
 
-  /// Writes, for every block of a dense row, an upper bound of the weights in it together, 0 where there is no token.
+  /// Writes, for every block, an upper bound of the weights in it together, 0 where there is no token.
   void bound_blocks(const math::weight_map& weight, std::span<double> out) {
-    const std::span<const float> peaks = dense_.peaks();
-    peak_weights_.resize(peaks.size());
+    std::span<const float> peaks = dense_.peaks();
+    if (compact_) {
+      list_peaks_.assign((out.size() + 63) / 64 * 64, gone);
+      for (std::size_t i = 0; i < list_.size(); ++i) {
+        float& peak = list_peaks_[static_cast<std::size_t>(list_[i].id) / 64];
+        peak = std::max(peak, list_[i].logit);
+      }
+      peaks = list_peaks_;
+    }
+    peak_weights_.resize(std::max(peak_weights_.size(), peaks.size()));
     if (weight.in_float()) {
       math::kernels().float_weights(peaks.data(), peaks.size(), weight.parameters(), peak_weights_.data());
     } else {
@@ -642,6 +652,8 @@ class candidates {
     for (std::size_t b = 0; b < out.size(); ++b) {
       out[b] = 64.0 * (1.0 + 0x1p-20) * static_cast<double>(peak_weights_[b]);
     }
+    if (compact_ || !dense_.bounded()) return;
+    for (std::size_t b = 0; b < out.size(); ++b) out[b] = dense_.peak_is_kept(b) ? out[b] : 0;
   }
 
   // ---- facts
@@ -805,21 +817,30 @@ class candidates {
     return bounds_of(quick_mass(), quick_error);
   }
 
-  /// The same where some of the tokens are listed, with the sum of their masses: a rough sum need count for the others
-  /// alone.
+  /// The same where some of the tokens are listed, with the sum of their masses: a rough or a quick sum need count for
+  /// the others alone.
   mass_bounds mass_within(sharpness how, detail::listed_row& list, double sum) {
-    if (how != sharpness::rough || !rough_known_ || mass_known_) return mass_within(how);
+    if (mass_known_ || compact_ || vocabulary_size_ <= compact_limit) return mass_within(how);
+    if (how == sharpness::rough && rough_known_) {
+      const std::span<const float> values = list.padded(64);
+      peak_weights_.resize(std::max(peak_weights_.size(), values.size() / 64));
+      double listed = 0;
+      math::kernels().peaks_and_mass(values.data(), values.size(), peak_weights_.data(), rough_parameters_, listed);
+      const mass_bounds rest = rough_bounds(std::max(0.0, rough_ - listed * rough_factor_));
+      return {sum + rest.low, sum + rest.high};
+    }
+    if (how == sharpness::near || !can_sum_quickly()) return mass_within(how);
     const std::span<const float> values = list.padded(64);
-    peak_weights_.resize(std::max(peak_weights_.size(), values.size() / 64));
-    double listed = 0;
-    math::kernels().peaks_and_mass(values.data(), values.size(), peak_weights_.data(), rough_parameters_, listed);
-    const mass_bounds rest = rough_bounds(std::max(0.0, rough_ - listed * rough_factor_));
-    return {sum + rest.low, sum + rest.high};
+    const double all = quick_mass();
+    const double rest =
+        std::max(0.0, all - math::kernels().quick_mass(values.data(), values.size(), quick_parameters()));
+    const double slack = quick_error * rest + 2 * quick_sum_error * all;
+    return {sum + std::max(0.0, rest - slack), sum + rest + slack};
   }
 
-  /// Bounds of a mass from a rough sum that is part of the row's.
+  /// Bounds of a mass from a rough sum that is part of the row's: of its own weights' errors, and of the sums'.
   [[nodiscard]] mass_bounds rough_bounds(double mass) const noexcept {
-    const double slack = rough_slack_ * rough_;
+    const double slack = rough_slack_ * mass + 2.5e-6 * rough_;
     return {std::max(0.0, mass / math::rough_excess - slack), mass + slack};
   }
 
@@ -874,8 +895,8 @@ class candidates {
     }
     rough_factor_ = math::exp(-above / math::per_doubling);
     rough_ = mass * rough_factor_;
-    // Roundings of slope, offset and exponent, of up to a few hundred each, and of sums.
-    rough_slack_ = 0x1p-24 * (500 + 2 * std::abs(at) + 2 * above) + 4e-6;
+    // Roundings of slope, offset and exponent, of up to a few hundred each.
+    rough_slack_ = 0x1p-24 * (500 + 2 * std::abs(at) + 2 * above);
     rough_known_ = math::is_finite(rough_);
     return true;
   }
@@ -942,7 +963,8 @@ class candidates {
   /// The relative error of a quick mass: 3e-7 of each exponential, 3e-7 of sums of sixteen, and two roundings of the
   /// exponent, each 2^-24 of it, where the mean exponent counts: at most log2 of the number of tokens, which 2^26 is
   /// never below. Weights below 2^-126 are lost, or taken for that, in 2^-90.
-  static constexpr double quick_error = 3e-7 + 3e-7 + 26 * 8.4e-8 + 0x1p-90;
+  static constexpr double quick_sum_error = 3e-7;
+  static constexpr double quick_error = 3e-7 + quick_sum_error + 26 * 8.4e-8 + 0x1p-90;
   /// That of the mass, and twice that of a mean of exponents of at most ln 2^26.
   static constexpr double entropy_error = 2 * quick_error * 18.1 + quick_error;
   static mass_bounds bounds_of(double mass, double error) noexcept { return {mass * (1 - error), mass * (1 + error)}; }
@@ -1038,9 +1060,8 @@ class candidates {
     constexpr float lowest = detail::dense_row::lowest;
     list_small_row();
     if (compact_) return keep_mass_listed(list_, lowest, p, min_keep) == verdict::done;
-    for (const std::size_t reach : {few_listed, compact_limit}) {
-      if (!more_than(2 * reach)) break;
-      const float threshold = gather_at_least(reach);
+    if (more_than(2 * few_listed)) {
+      const float threshold = gather_at_least(few_listed);
       const verdict seen = keep_mass_listed(gathered_, threshold, p, min_keep);
       if (seen != verdict::not_here) return seen == verdict::done;
     }
@@ -1129,23 +1150,43 @@ class candidates {
     return sample_.nth(rank, detail::dense_row::lowest, max_).logit;
   }
 
-  /// Keeps a nucleus of a large part of a dense row: a sample tells between which two values its last token lies, a
-  /// pass weighs what lies above, and the tokens between are listed.
+  /// Keeps a nucleus of many tokens of a dense row, of which a sample tells about where it ends.
   bool keep_large_nucleus(double p, std::size_t min_keep) {
     take_sample();
-    const double all = nucleus_.weigh(sample_, max_, scale_);
-    // Four deviations either way of the share that lies above a value.
-    const double slack = all > 0 ? 4 * nucleus_.deviation() * std::sqrt(p * (1 - p)) + 4 * all / sample_size : 0;
-    const float low = nucleus_.value_at(math::product(p, all) + slack, max_);
-    const float high = math::next_above(nucleus_.value_at(std::max(0.0, math::product(p, all) - slack), max_));
-    if (!(high > low)) return false;
-    const math::portable::split_mass sums = split_mass(high);
-    gathering().clear();
-    dense_.collect(low, std::min(high, beyond), gathered_);
-    nucleus_.weigh(gathered_, max_, scale_);
-    const double doubt = near_error * (p * sums.mass + sums.above);
-    const mass_bounds wanted{math::product(p, sums.mass) - doubt, math::product(p, sums.mass) + doubt};
-    return keep_place(nucleus_.find(gathered_, wanted, sums.above, dense_.count_at_least(high), low, high), min_keep);
+    const double all = nucleus_.weigh(sample_, max_, scale_), deviation = nucleus_.deviation();
+    if (!(all > 0)) return false;
+    // So much more or less than a share of the sample's mass may be the same share of the row's: four deviations.
+    const auto slack = [&](double share) {
+      return 4 * deviation * std::sqrt(share * std::max(0.0, 1 - share)) + 4 * all / sample_size;
+    };
+    // Where few tokens have most of the mass a sample says little: it will be among the largest few thousand.
+    if (slack(p) > (1 - p) * all) {
+      const float threshold = gather_at_least(compact_limit);
+      const verdict seen = keep_mass_listed(gathered_, threshold, p, min_keep);
+      if (seen != verdict::not_here) return seen == verdict::done;
+      take_sample();
+      nucleus_.weigh(sample_, max_, scale_);
+    }
+    // A pass weighs what lies above about the right value; what lies between that and the right one is listed.
+    const float about = nucleus_.value_near(math::product(p, all), max_);
+    const double sampled = nucleus_.mass_from(about);
+    const math::portable::split_mass sums = split_mass(about);
+    const double wanted = math::product(p, sums.mass), doubt = near_error * (p * sums.mass + sums.above);
+    const mass_bounds bounds{wanted - doubt, wanted + doubt};
+    const double missing = std::abs(wanted - sums.above) / sums.mass, reach = missing * all + slack(missing);
+    const std::size_t above = dense_.count_at_least(about);
+    detail::listed_row& between = gathering();
+    between.clear();
+    if (sums.above < wanted) {
+      const float low = nucleus_.value_near(sampled + reach, max_);
+      dense_.collect(low, about, between);
+      nucleus_.weigh(between, max_, scale_);
+      return keep_place(nucleus_.find(between, bounds, sums.above, above, low, about), min_keep);
+    }
+    const float high = math::next_above(nucleus_.value_near(std::max(0.0, sampled - reach), max_));
+    dense_.collect(about, high, between);
+    const double mass = nucleus_.weigh(between, max_, scale_);
+    return keep_place(nucleus_.find(between, bounds, sums.above - mass, above - between.size(), about, high), min_keep);
   }
 
   /// Fills order_ with the first `count` tokens in descending order, all if there are not so many, and maybe more.
@@ -1250,7 +1291,6 @@ class candidates {
 
   /// Keeps what is not after `last` in descending order: `count` tokens, which include the largest.
   void cut(entry last, std::size_t count) {
-    narrowed_ = true;
     forget_masses();
     if (order_.size() > count) order_.resize(count);
     if (compact_) {
@@ -1271,7 +1311,6 @@ class candidates {
   void adopt_gathered() {
     std::swap(list_, gathered_);
     gathered_from_ = beyond;
-    narrowed_ = true;
     forget_masses();
     order_.clear();
     compact_ = true;
@@ -1281,7 +1320,6 @@ class candidates {
 
   /// The scan has found the argmax: no further pass.
   void keep_argmax() {
-    narrowed_ = true;
     forget_masses();
     order_.assign(1, {argmax_, max_});
     list_.clear();
@@ -1308,7 +1346,7 @@ class candidates {
         const entry e = gathered_[i];
         if (std::abs(relative(e.logit) - around) < found->radius) list_.add(e.id, e.logit);
       }
-      narrowed_ = compact_ = true;
+      compact_ = true;
       forget_facts();
       return true;
     }
@@ -1357,7 +1395,6 @@ class candidates {
 
   /// Keeps what near_ lists, in id order. A set that is neither small nor above a bound becomes a workspace row.
   void keep_listed() {
-    narrowed_ = true;
     if (near_.size() <= list_limit_) {
       list_.clear();
       for (const distant& d : near_) list_.add(d.id, d.z);
@@ -1432,8 +1469,8 @@ class candidates {
 
   // ---- drawing
 
-  /// The one bit that decides how a law is drawn: nothing has narrowed it, and it is too long to weigh whole.
-  [[nodiscard]] bool drawn_by_rejection() { return !narrowed_ && more_than(compact_limit); }
+  /// The one bit that decides how a law is drawn: it is too long to weigh whole.
+  [[nodiscard]] bool drawn_by_rejection() { return more_than(compact_limit); }
 
   /// Builds the tree of the sums of all blocks' weights.
   void sum_blocks(const math::weight_map& weight) {
@@ -1504,7 +1541,7 @@ class candidates {
 
   detail::dense_row dense_;
   std::size_t vocabulary_size_ = 0, list_limit_ = compact_limit;
-  bool registered_ = false, compact_ = false, narrowed_ = false;
+  bool registered_ = false, compact_ = false;
   bool known_ = false, counted_ = false, mass_known_ = false, quick_known_ = false, quick_entropy_known_ = false,
        rough_known_ = false;
   row_status status_ = row_status::ok;
@@ -1521,7 +1558,7 @@ class candidates {
   float gathered_from_ = beyond;  // below `beyond`: gathered_ lists all tokens of the dense row from there on
   detail::mass_search nucleus_;
   std::vector<entry> order_, listed_;  // descending prefix: stored, and as handed out
-  std::vector<float> peak_weights_, list_weights_, run_;
+  std::vector<float> peak_weights_, list_weights_, list_peaks_, run_;
   std::vector<distant> near_;
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;

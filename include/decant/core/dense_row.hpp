@@ -253,6 +253,10 @@ class dense_row {
   }
   [[nodiscard]] bool bounded() const noexcept { return bounded_; }
   [[nodiscard]] float bound() const noexcept { return bound_.logit; }
+  /// Whether the token of a block's peak is inside the bound.
+  [[nodiscard]] bool peak_is_kept(std::size_t b) const noexcept {
+    return peaks_[b] > bound_.logit || (peaks_[b] == bound_.logit && b <= static_cast<std::size_t>(bound_.id) / 64);
+  }
 
   /// Tokens whose bit is not set are gone; ids beyond the mask too.
   void mask(std::span<const std::uint64_t> allowed) {

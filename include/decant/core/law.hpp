@@ -91,13 +91,15 @@ token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, p
 template <class Weight>
 void push_block_sums(math::sum_tree& blocks, std::span<const token_id> ids, std::span<const Weight> weights) {
   const std::size_t size = ids.size();
+  // Where most blocks have one, the question is easy.
+  const bool sparse = size == 0 || static_cast<std::size_t>(ids[size - 1] - ids[0]) / 64 > size;
   const auto slot = [&](std::size_t i) { return static_cast<std::uint32_t>(ids[i]) % 64; };
   const auto weight = [&](std::size_t i) { return static_cast<double>(weights[i]); };
   for (std::size_t begin = 0; begin < size;) {
     const token_id block = ids[begin] / 64;
     std::size_t count = 1;
     double sum = 0;
-    if (begin + 3 < size && ids[begin + 3] / 64 != block) {
+    if (!sparse && begin + 3 < size && ids[begin + 3] / 64 != block) {
       // At most three, in arithmetic: the two whose branches of the tree of block_sum join first, and the third.
       const std::size_t second = ids[begin + 1] / 64 == block, third = ids[begin + 2] / 64 == block;
       count += second + third;

@@ -113,9 +113,13 @@ class listed_row {
 
   /// The place of a token, size() if it is not listed. O(log size).
   [[nodiscard]] std::size_t find(token_id id) const noexcept {
+    const std::size_t place = first_from(id);
+    return place < size_ && ids_[place] == id ? place : size_;
+  }
+  /// The place of the first token from an id on. O(log size).
+  [[nodiscard]] std::size_t first_from(token_id id) const noexcept {
     const auto all = ids();
-    const auto found = std::ranges::lower_bound(all, id);
-    return found != all.end() && *found == id ? static_cast<std::size_t>(found - all.begin()) : size_;
+    return static_cast<std::size_t>(std::ranges::lower_bound(all, id) - all.begin());
   }
 
   /// The values followed by -inf up to a multiple of sixteen, or of what is asked for: for kernels.

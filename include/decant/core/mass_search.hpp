@@ -47,12 +47,19 @@ class mass_search {
     return std::sqrt(squares);
   }
 
-  /// The largest of the values weighed from which on the weights reach a mass; the lowest float if all do not. None is
-  /// above `high`.
-  [[nodiscard]] float value_at(double mass, float high) const {
+  /// A value from which on the weights reach a mass, nearly the largest; the lowest float if all do not. None is above
+  /// `high`.
+  [[nodiscard]] float value_near(double mass, float high) const {
     bisection search(bisection::lowest, math::next_above(high));
-    while (search.next()) mass_from(search.middle()) >= mass ? search.raise() : search.lower();
+    for (int steps = 0; steps < 18 && search.next(); ++steps) {
+      mass_from(search.middle()) >= mass ? search.raise() : search.lower();
+    }
     return search.low();
+  }
+
+  /// The sum of the weights from a value on.
+  [[nodiscard]] double mass_from(float threshold) const {
+    return math::kernels().sum_at_least(values_.data(), weights_.data(), values_.size(), threshold);
   }
 
   struct place {
@@ -70,22 +77,40 @@ class mass_search {
     bisection search(low, math::next_above(high));
     double above = before;
     std::size_t reach_low = list.size(), reach_high = 0;
-    while (reach_low - reach_high > few && search.next()) {
-      const double mass = before + mass_from(search.middle());
-      const std::size_t reach = list.count_at_least(search.middle());
-      if (mass < wanted.low) {
-        above = mass;
-        reach_high = reach;
-        search.lower();
-      } else {
-        reach_low = reach;
-        search.raise();
+    // Halves until a few are left between; of a long list, a part that has become small is listed apart.
+    const auto halve = [&](std::size_t enough, std::span<const float> values, const double* weights, double mass_above,
+                           std::size_t count_above) {
+      while (reach_low - reach_high > enough && search.next()) {
+        const float middle = search.middle();
+        const double mass = mass_above + math::kernels().sum_at_least(values.data(), weights, values.size(), middle);
+        const std::size_t reach = count_above + math::kernels().count_at_least(values.data(), values.size(), middle);
+        if (mass < wanted.low) {
+          above = mass;
+          reach_high = reach;
+          search.lower();
+        } else {
+          reach_low = reach;
+          search.raise();
+        }
       }
+    };
+    const auto list_between = [&](listed_row& out) {
+      out.clear();
+      const auto to = out.room(reach_low - reach_high);
+      out.extend(
+          math::kernels().filter(list.ids().data(), values_.data(), values_.size(), search.low(), search.high(), to));
+    };
+    if (list.size() > 1024) {
+      halve(list.size() / 8, values_, weights_.data(), before, 0);
+      list_between(part_);
+      const std::span<const float> values = part_.padded();
+      part_weights_.resize(std::max(part_weights_.size(), values.size()));
+      math::kernels().exps(values.data(), values.size(), top_, scale_, part_weights_.data());
+      halve(few, values, part_weights_.data(), above, reach_high);
+    } else {
+      halve(few, values_, weights_.data(), before, 0);
     }
-    between_.clear();
-    const auto to = between_.room(reach_low - reach_high);
-    between_.extend(
-        math::kernels().filter(list.ids().data(), values_.data(), values_.size(), search.low(), search.high(), to));
+    list_between(between_);
     std::size_t count = skipped + reach_high, first = 0;
     if (between_.size() > few) {
       // All weigh the same: how many it takes can be told, but for rounding.
@@ -173,9 +198,6 @@ class mass_search {
  private:
   static constexpr std::size_t few = 8;
 
-  [[nodiscard]] double mass_from(float threshold) const {
-    return math::kernels().sum_at_least(values_.data(), weights_.data(), values_.size(), threshold);
-  }
   [[nodiscard]] double weight(float z) const {
     return math::exp(math::product(scale_, static_cast<double>(z) - static_cast<double>(top_)));
   }
@@ -184,7 +206,8 @@ class mass_search {
   std::vector<double> weights_;
   double sum_ = 0, scale_ = 1;
   float top_ = 0;
-  listed_row between_;
+  listed_row between_, part_;
+  std::vector<double> part_weights_;
   std::vector<entry> sorted_;
   struct at_border {
     double distance, weight;
