@@ -1423,15 +1423,17 @@ class candidates {
 
   /// Makes the list of a dense row, from the tokens that a mask allows.
   void list_allowed(std::span<const std::uint64_t> mask) {
+    // All are asked for before the first is waited for.
     list_.clear();
     for (std::size_t word = 0; word < mask.size(); ++word) {
       for (std::uint64_t left = mask[word]; left != 0; left &= left - 1) {
         const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
         if (id >= vocabulary_size_) break;
-        const float z = dense_[static_cast<token_id>(id)];
-        if (!is_gone(z)) list_.add(static_cast<token_id>(id), z);
+        dense_.prefetch(static_cast<token_id>(id));
+        list_.add(static_cast<token_id>(id), gone);
       }
     }
+    for (std::size_t i = 0; i < list_.size(); ++i) list_.values()[i] = dense_[list_.ids()[i]];
     compact_ = true;
   }
 
