@@ -1,5 +1,6 @@
-# Runs PROGRAM, with the lines of the file ARGUMENTS if it exists, and compares its standard output with the file EXPECTED, line by line. A line of that file that begins
-# with "~ " is a regular expression for the whole line.
+# Runs PROGRAM, with FIRST_ARGUMENT if it is not empty and the lines of the file ARGUMENTS if it exists, and compares its
+# standard output with the file EXPECTED, line by line. A line of that file that begins with "~ " is a regular expression
+# for the whole line.
 cmake_minimum_required(VERSION 3.25)
 
 if(NOT EXISTS ${EXPECTED})
@@ -8,7 +9,7 @@ endif()
 if(EXISTS ${ARGUMENTS})
   file(STRINGS ${ARGUMENTS} arguments)  # one a line
 endif()
-execute_process(COMMAND ${PROGRAM} ${arguments} RESULT_VARIABLE code OUTPUT_VARIABLE actual)
+execute_process(COMMAND ${PROGRAM} ${FIRST_ARGUMENT} ${arguments} RESULT_VARIABLE code OUTPUT_VARIABLE actual)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} ended with ${code}; it printed:\n${actual}")
 endif()

@@ -46,4 +46,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", wrong.what());
     return 1;
   }
+  return 0;
 }

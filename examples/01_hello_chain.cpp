@@ -31,4 +31,5 @@ int main() {
   for (const token_id id : {0, 4, 5})
     std::printf("\ntoken %d: %s", id, decoder.explain(logits, context, id).reason.c_str());
   std::printf("\n");
+  return 0;
 }

@@ -57,4 +57,5 @@ int main() {
     for (const token_id t : r.tokens) std::printf(" %d", t);
     std::printf("\n");
   }
+  return 0;
 }

@@ -42,4 +42,5 @@ int main() {
   for (const token_id id : {0, 1, 4})
     std::printf("token %d: %s\n", id, decoder.explain(logits, context, id).reason.c_str());
   std::printf("drawn: %d\n", decoder.step(logits, context));
+  return 0;
 }

@@ -43,4 +43,5 @@ int main() {
   const auto report = testing::check_sampler(careless{});
   const std::string first = report.ok ? "nothing" : report.failures.front();
   std::printf("careless fails in: %s\n", first.substr(0, first.find(':')).c_str());
+  return 0;
 }

@@ -24,4 +24,5 @@ int main() {
   }
   const generation& run = stream.result();
   std::printf("\n%s, text:%s\n", to_string(run.finish), run.text.c_str());
+  return 0;
 }

@@ -58,4 +58,5 @@ int main() {
                   .sequence = sample});
     std::printf("%s\n", run.text.c_str());
   }
+  return 0;
 }

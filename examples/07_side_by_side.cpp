@@ -23,4 +23,5 @@ int main() {
   show(decode_with(greedy{}));
   show(decode_with(multinomial{}));
   show(top_k(50) | top_p(0.95) | multinomial{});
+  return 0;
 }

@@ -39,4 +39,5 @@ int main() {
   show("long context", frequency_penalty(0.5, {.window = 256}) | top_p(0.9) | temperature(0.7) | multinomial{});
   // At most 40 candidates are ever copied; 16-bit rows are read as they are.
   show("little memory", top_k(40) | temperature(0.8) | multinomial{});
+  return 0;
 }

@@ -35,4 +35,5 @@ int main() {
   params.typical_p = 0.9;
   const auto refused = presets::vllm::make(params);
   std::printf("%s\n", refused.error().message.c_str());
+  return 0;
 }

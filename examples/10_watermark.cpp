@@ -34,4 +34,5 @@ int main() {
   report("marked text", mark.detect(marked, vocabulary));
   report("marked, another key", other.detect(marked, vocabulary));
   report("text without a mark", mark.detect(plain, vocabulary));
+  return 0;
 }

@@ -32,4 +32,5 @@ int main() {
                 .on_token = show,
                 .seed = 8});
   std::printf("the whole output: %.1f, %.1f a token\n", sum, sum / static_cast<double>(run.tokens.size()));
+  return 0;
 }

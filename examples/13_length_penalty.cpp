@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   const std::array words{"harbour", "mountain", "to run", "bright", "music",  "machine", "river", "to speak",
                          "green",   "history",  "bread",  "law",    "winter", "engine",  "happy", "war"};
 
-  svg drawing(520, 330);
+  svg drawing(520, 340);
+  drawing.text(10, 16, "outputs by their length in tokens");
   double top = 30;
   std::printf("alpha   lengths, and how many outputs have them\n");
   for (const double alpha : {0.0, 0.6, 1.0}) {
@@ -48,12 +49,15 @@ int main(int argc, char** argv) {
     for (const auto& [length, count] : lengths) {
       std::printf(" %zu:%d", length, count);
       const double height = 8.0 * count;
-      drawing.box(40 + 14 * static_cast<double>(length), top + 70 - height, 12, height, "steelblue");
+      const double left = 40 + 14 * static_cast<double>(length);
+      drawing.box(left, top + 70 - height, 12, height, "steelblue");
+      drawing.text(left + 6, top + 66 - height, std::to_string(count), "middle");
     }
     std::printf("   mean %.1f\n", sum / static_cast<double>(words.size()));
     drawing.line(40, top + 70, 510, top + 70, "black");
     drawing.text(5, top + 10, "alpha " + std::to_string(alpha).substr(0, 3));
-    for (int length = 4; length <= 32; length += 4) drawing.text(40 + 14.0 * length, top + 84, std::to_string(length));
+    for (int length = 4; length <= 32; length += 4)
+      drawing.text(46 + 14.0 * length, top + 84, std::to_string(length), "middle");
     top += 100;
   }
   return argc < 2 || drawing.write(argv[1]) ? 0 : 1;

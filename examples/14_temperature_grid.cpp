@@ -19,10 +19,14 @@ int main(int argc, char** argv) {
   auto [model, tokenizer] = shipped_model::load();
   const auto prompt = tokenizer.encode("music:", {.bos = true});
 
-  svg drawing(560, 360);
+  svg drawing(650, 360);
   drawing.text(10, 20, "perplexity (log scale) against distinct-2");
   drawing.line(50, 330, 550, 330, "black");
   drawing.line(50, 30, 50, 330, "black");
+  for (const int tenths : {0, 5, 10}) {
+    drawing.text(50 + 49.0 * tenths, 346, tenths == 5 ? "0.5" : std::to_string(tenths / 10), "middle");
+  }
+  for (const int level : {1, 10, 100}) drawing.text(44, 334 - 42 * std::log(level), std::to_string(level), "end");
   std::printf("   T  top_p  distinct-1  distinct-2  self-BLEU  perplexity\n");
   for (const double t : std::array{0.1, 0.7, 1.5}) {
     for (const double p : std::array{0.5, 0.9, 0.99}) {
@@ -48,7 +52,11 @@ int main(int argc, char** argv) {
       drawing.circle(x, y, 4, t < 0.5 ? "steelblue" : t < 1 ? "seagreen" : "firebrick");
       char label[32];
       std::snprintf(label, sizeof label, "T %.1f, p %.2f", t, p);
-      drawing.text(x - 60, y - 8, label);
+      if (p == 0.9) {  // close to 0.99 at every temperature
+        drawing.text(x + 8, y + 4, label);
+      } else {
+        drawing.text(x - 8, y + 4, label, "end");
+      }
     }
   }
   return argc < 2 || drawing.write(argv[1]) ? 0 : 1;

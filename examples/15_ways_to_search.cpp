@@ -93,6 +93,10 @@ int main(int argc, char** argv) {
   drawing.text(10, 20, "log-probability a token against distinct-2");
   drawing.line(50, 300, 460, 300, "black");
   drawing.line(50, 30, 50, 300, "black");
+  for (const int tenths : {0, 5, 10}) {
+    drawing.text(50 + 38.0 * tenths, 316, tenths == 5 ? "0.5" : std::to_string(tenths / 10), "middle");
+  }
+  for (const int level : {0, -1, -2, -3}) drawing.text(44, 34 - 80.0 * level, std::to_string(level), "end");
   std::vector<std::string> table;
   for (const way& how : ways) {
     std::vector<token_text> texts;
@@ -114,7 +118,7 @@ int main(int argc, char** argv) {
     table.emplace_back(line);
     const double x = 50 + 380 * pairs, y = 30 - 80 * mean;
     drawing.circle(x, y, 4, "steelblue");
-    drawing.text(x - 40, y - 8, how.name);
+    drawing.text(x - 8, y + 4, how.name, "end");
   }
   std::printf("\n%-25s %7s %11s %11s\n", "", "tokens", "log p/token", "distinct-2");
   for (const std::string& line : table) std::printf("%s\n", line.c_str());

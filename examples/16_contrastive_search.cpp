@@ -78,4 +78,5 @@ int main() {
     std::printf("%-32s %10.2f  %10.2f  %10.1f\n", methods[i], sums[i].distinct_2 / sums[i].texts,
                 sums[i].distinct_4 / sums[i].texts, std::exp(-sums[i].log_prob / sums[i].tokens));
   }
+  return 0;
 }

@@ -51,4 +51,5 @@ int main() {
   }
   std::printf("\ntemperature 0.3: %zu different samples make up %.0f %% of the distribution\n", source.drawn(),
               100 * (1 - source.remaining()));
+  return 0;
 }

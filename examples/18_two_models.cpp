@@ -72,4 +72,5 @@ int main() {
   const speculation same = speculate(large, prompt, drafter, chain, options, {}, coupled_verification{});
   std::printf("coupled to the request's stream: the tokens are %s\n",
               same.tokens == plain.tokens ? "those of plain decoding" : "others");
+  return 0;
 }

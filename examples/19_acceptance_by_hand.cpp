@@ -52,4 +52,5 @@ int main() {
   // The same draft, believed to be the draft's favourite instead of a draw, would be accepted with p(x) only.
   std::printf("\nas a deterministic draft token 3 is accepted with p = %.1f, token 1 with %.1f\n", p.probability(3),
               p.probability(1));
+  return 0;
 }

@@ -36,4 +36,5 @@ int main() {
   draft proposal;
   drafter.propose(request, proposal);
   std::printf("after \"a river is\" it drafts \"%s\"\n", tokenizer.decode(proposal.tokens()).c_str());
+  return 0;
 }

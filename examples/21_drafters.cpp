@@ -113,4 +113,5 @@ int main(int argc, char** argv) {
     std::printf("%-14s %9.0f%% %14.2f %14.2f\n", line.name.c_str(), 100 * line.accepted, line.greedy, line.sampled);
   }
   if (argc > 1) write_svg(argv[1], lines);
+  return 0;
 }

@@ -81,4 +81,5 @@ int main() {
   define("no second layer (Draft & Verify)", model, tokenizer, draft_and_verify(model, best(), skip, exit), 4, 4,
          plain);
   define("2 of 10 sub-layers found (SWIFT)", model, tokenizer, swift(model, best(), {.exit = exit}), 4, 4, plain);
+  return 0;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-/// A drawing with the origin at the top left, written out as SVG.
+/// A drawing with the origin at the top left, written out as SVG. Words lie above all else, with a white seam.
 class svg {
  public:
   svg(double width, double height)
@@ -26,15 +26,16 @@ class svg {
     body_ += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) + "\" height=\"" +
              number(height) + "\" fill=\"" + colour + "\"/>\n";
   }
-  void text(double x, double y, const std::string& words, const std::string& colour = "black") {
-    body_ +=
-        "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" fill=\"" + colour + "\">" + escaped(words) + "</text>\n";
+  /// The words begin at x, or with the anchor "middle" or "end" have their middle or end there.
+  void text(double x, double y, const std::string& words, const std::string& anchor = "start") {
+    words_ += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor +
+              "\" stroke=\"white\" stroke-width=\"3\" paint-order=\"stroke\">" + escaped(words) + "</text>\n";
   }
 
   /// False if the file cannot be written.
   [[nodiscard]] bool write(const std::string& path) const {
     std::ofstream file(path);
-    file << body_ << "</svg>\n";
+    file << body_ << words_ << "</svg>\n";
     return static_cast<bool>(file);
   }
 
@@ -51,5 +52,5 @@ class svg {
     return out;
   }
 
-  std::string body_;
+  std::string body_, words_;
 };

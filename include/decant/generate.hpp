@@ -4,6 +4,7 @@
 #include <decant/generate/batch.hpp>
 #include <decant/generate/executor.hpp>
 #include <decant/generate/generate.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/options.hpp>
 #include <decant/generate/output.hpp>
 #include <decant/generate/repetition_detection.hpp>

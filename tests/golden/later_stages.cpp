@@ -6,7 +6,6 @@ namespace conformance {
 std::vector<family> later_families() {
   return {
       {.name = "DoLa", .fields = {"premature_logits", "final_logits"}},
-      {.name = "diversity penalty", .fields = {"processor"}, .processors = {"diversity_penalty"}},
       {.name = "classifier-free guidance",
        .fields = {"processor"},
        .processors = {"classifier_free_guidance_raw", "classifier_free_guidance_logprob"}},

@@ -7,10 +7,12 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/processors.hpp>
+#include <decant/search/diversity.hpp>
 
 #include "golden/rows.hpp"
 
@@ -50,6 +52,15 @@ const std::map<std::string, maker>& makers() {
        [](const json& p) -> any_processor {
          return decant::suppress_at_begin(to_ids(p.at("begin_suppress_tokens")),
                                           {.begin_index = p.at("begin_index").get<std::size_t>()});
+       }},
+      {"diversity_penalty",
+       [](const json& p) -> any_processor {
+         return [strength = number(p, "penalty"), chosen = to_ids(p.at("previous_group_tokens"))](
+                    decant::candidates& row, const decant::step_context& context) {
+           std::vector<decant::token_dissimilarity> listed;
+           decant::hamming_dissimilarity({.group = 1, .chosen = chosen, .context = context}, listed);
+           for (const auto& [token, amount] : listed) row.add(token, static_cast<float>(strength * amount));
+         };
        }},
       {"encoder_no_repeat_ngram_size",
        [](const json& p) -> any_processor {

@@ -12,9 +12,8 @@ namespace conformance {
 
 namespace {
 
-using ids = std::vector<decant::token_id>;
-
 answer compute_candidates(const json& question) {
+  using ids = std::vector<decant::token_id>;
   const auto tokens = question.at("input_ids").get<ids>();
   decant::prompt_lookup drafter({.max_ngram = question.at("max_matching_ngram_size").get<std::size_t>(),
                                  .max_tokens = question.at("num_output_tokens").get<std::size_t>(),

@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 
 # What a stage that supports one of these takes out of the list, and puts a line into families.cpp.
 set(later
-  classifier_free_guidance diversity_penalty dola)
+  classifier_free_guidance dola)
 
 if(NOT IS_DIRECTORY ${GOLDENS})
   message("SKIPPED: no ${GOLDENS}")

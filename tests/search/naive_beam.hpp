@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <decant/core/token.hpp>
+#include <decant/math/scalar.hpp>
 #include <decant/testing/reference_law.hpp>
 
 #include "search/models.hpp"
@@ -61,7 +62,13 @@ struct naive_search {
     ids text = prompt;
     text.insert(text.end(), output.begin(), output.end());
     std::vector<double> law = decant::testing::reference::exact_law(rows(text));
-    for (double& p : law) p = p > 0 ? std::log(p) : decant::testing::reference::minus_infinity;
+    for (double& p : law) {
+      if (p > 0) {
+        p = std::log(p);
+      } else {
+        p = decant::testing::reference::minus_infinity;
+      }
+    }
     if (output.size() < least) {
       for (const token_id end : ends) law[static_cast<std::size_t>(end)] = decant::testing::reference::minus_infinity;
     }
@@ -114,7 +121,7 @@ struct naive_search {
     std::vector<naive_hypothesis> list;
     const std::vector<double> law = log_law(parent.tokens);
     for (std::size_t v = 0; v < law.size(); ++v) {
-      if (law[v] == decant::testing::reference::minus_infinity) continue;
+      if (!decant::math::is_finite(law[v])) continue;
       naive_hypothesis child = parent;
       child.tokens.push_back(static_cast<token_id>(v));
       child.log_prob += law[v];

@@ -17,6 +17,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/options.hpp>
 #include <decant/text/detokenizer.hpp>
 
@@ -40,9 +41,7 @@ class generation_output {
   /// evaluated: its row is where the output begins.
   template <class M>
   void start(M& model) {
-    if (options_.context_length == 0) {
-      if constexpr (requires { model.sequence_length(); }) options_.context_length = model.sequence_length();
-    }
+    detail::adopt_context_of(options_, model);
     model.truncate(std::min({options_.cached, model.size(), prompt_size_ - 1}));
     options_.stop.start();
   }
@@ -62,11 +61,7 @@ class generation_output {
   }
 
   /// How many tokens may still come before a limit is reached.
-  [[nodiscard]] std::size_t room() const {
-    const std::size_t wanted = options_.max_new_tokens - std::min(options_.max_new_tokens, result_.tokens.size());
-    if (options_.context_length == 0) return wanted;
-    return std::min(wanted, options_.context_length - std::min(options_.context_length, tokens_.size()));
-  }
+  [[nodiscard]] std::size_t room() const { return detail::room_left(options_, prompt_size_, result_.tokens.size()); }
 
   /// Takes the next token; `report` belongs to it if log-probabilities were asked for. The event is valid until the
   /// next call, and says whether this was the last.
@@ -110,13 +105,11 @@ class generation_output {
   }
 
   [[nodiscard]] finish_reason limit_reached() const {
-    if (result_.tokens.size() >= options_.max_new_tokens) return finish_reason::length;
-    if (options_.context_length > 0 && tokens_.size() >= options_.context_length) return finish_reason::context_full;
-    return finish_reason::none;
+    return detail::limit_reached(options_, prompt_size_, result_.tokens.size());
   }
 
   finish_reason finish_after(token_id token) {
-    if (std::ranges::find(options_.stop_tokens, token) != options_.stop_tokens.end()) {
+    if (detail::is_among(options_.stop_tokens, token)) {
       result_.stop_token = token;
       return finish_reason::stop_token;
     }

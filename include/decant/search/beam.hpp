@@ -14,6 +14,7 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/search/beam_lanes.hpp>
 #include <decant/search/beam_options.hpp>
 #include <decant/search/beam_selection.hpp>
@@ -56,10 +57,7 @@ class beam {
     DECANT_ASSERT(!options_.sampling || options_.sampling->sampler.has_law(), "a search samples from a law");
     DECANT_ASSERT(!options_.sampling || !options_.sampling->sampler.keeps_state(),
                   "the sampler of a search may keep no state");
-    room_ = options_.max_new_tokens;
-    if (options_.context_length > 0) {
-      room_ = std::min(room_, options_.context_length - std::min(options_.context_length, prompt.size()));
-    }
+    room_ = detail::room_left(options_, prompt.size());
     needs_context_ = !options_.processors.off() || options_.sampling || options_.stop || !options_.coverage.off() ||
                      options_.diversity.groups > 1;
     const std::size_t root = lanes_.start();
@@ -192,9 +190,7 @@ class beam {
   [[nodiscard]] std::size_t candidate_count() const {
     return std::max<std::size_t>(2, 1 + options_.end_tokens.size()) * group_width();
   }
-  [[nodiscard]] bool is_end(token_id token) const {
-    return std::ranges::find(options_.end_tokens, token) != options_.end_tokens.end();
-  }
+  [[nodiscard]] bool is_end(token_id token) const { return detail::is_among(options_.end_tokens, token); }
 
   [[nodiscard]] step_context context_of(std::size_t lane) {
     const draw_stream draws = draws_.child(step_).at(prompt_.size() + step_);
@@ -360,8 +356,7 @@ class beam {
       lanes_[lane].tokens.pop_back();
       if (stop) return options_.stop.why();
     }
-    if (!last_step) return finish_reason::none;
-    return step_ + 1 >= options_.max_new_tokens ? finish_reason::length : finish_reason::context_full;
+    return last_step ? detail::limit_reached(options_, prompt_.size(), step_ + 1) : finish_reason::none;
   }
 
   /// Ends a hypothesis with a token, and keeps it if it is good enough.

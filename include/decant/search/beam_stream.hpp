@@ -10,6 +10,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/output.hpp>
 #include <decant/search/beam.hpp>
 #include <decant/search/beam_options.hpp>
@@ -99,9 +100,7 @@ class beam_stream {
   }
 
   void add(beam_request request) {
-    if constexpr (requires { model_->sequence_length(); }) {
-      if (request.options.context_length == 0) request.options.context_length = model_->sequence_length();
-    }
+    detail::adopt_context_of(request.options, *model_);
     requests_.emplace_back(std::move(request));
   }
 

@@ -18,6 +18,7 @@
 #include <decant/core/context.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
@@ -115,15 +116,9 @@ class best_first_run {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
     DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     raise_if(options_.validate());
-    std::size_t context = options_.context_length;
-    if constexpr (requires { model.sequence_length(); }) {
-      if (context == 0) context = model.sequence_length();
-    }
-    longest_ = options_.max_new_tokens;
-    if (context > 0 && context - std::min(context, prompt_size_) < longest_) {
-      longest_ = context - std::min(context, prompt_size_);
-      at_longest_ = finish_reason::context_full;
-    }
+    adopt_context_of(options_, model);
+    longest_ = room_left(options_, prompt_size_);
+    at_longest_ = limit_reached(options_, prompt_size_, longest_);
     taken_.resize(longest_ + 1);
     extended_.resize(longest_ + 1);
   }
@@ -207,9 +202,7 @@ class best_first_run {
     return last;
   }
 
-  [[nodiscard]] bool is_end(token_id token) const {
-    return std::find(options_.end_tokens.begin(), options_.end_tokens.end(), token) != options_.end_tokens.end();
-  }
+  [[nodiscard]] bool is_end(token_id token) const { return is_among(options_.end_tokens, token); }
   [[nodiscard]] bool complete(const waiting& w) const {
     return w.length > 0 && (w.length == longest_ || is_end(w.token));
   }

@@ -18,6 +18,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
@@ -157,9 +158,7 @@ class contrastive_run {
         draws_(options_.seed, options_.sequence) {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
     raise_if(options_.validate());
-    if (options_.context_length == 0) {
-      if constexpr (requires { model.sequence_length(); }) options_.context_length = model.sequence_length();
-    }
+    adopt_context_of(options_, model);
     if (options_.alpha == 0) options_.k = 1;  // the penalty would decide nothing
   }
 
@@ -244,7 +243,7 @@ class contrastive_run {
   }
 
   [[nodiscard]] finish_reason finish_after(token_id token) {
-    if (std::find(options_.end_tokens.begin(), options_.end_tokens.end(), token) != options_.end_tokens.end()) {
+    if (is_among(options_.end_tokens, token)) {
       result_.end_token = token;
       return finish_reason::stop_token;
     }
@@ -256,9 +255,7 @@ class contrastive_run {
   }
 
   [[nodiscard]] finish_reason limit_reached() const {
-    if (tokens_.size() - prompt_size_ >= options_.max_new_tokens) return finish_reason::length;
-    if (options_.context_length > 0 && tokens_.size() >= options_.context_length) return finish_reason::context_full;
-    return finish_reason::none;
+    return detail::limit_reached(options_, prompt_size_, tokens_.size() - prompt_size_);
   }
 
   M& model_;

@@ -19,6 +19,7 @@
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
@@ -87,9 +88,7 @@ class sequences_without_replacement {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
     DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     detail::raise_if(options_.validate());
-    if (options_.context_length == 0) {
-      if constexpr (requires { model.sequence_length(); }) options_.context_length = model.sequence_length();
-    }
+    detail::adopt_context_of(options_, model);
     model.truncate(0);
     nodes_.emplace_back();
   }
@@ -192,11 +191,8 @@ class sequences_without_replacement {
 
   [[nodiscard]] finish_reason finish_of_text() const {
     const std::size_t length = text_.size() - prompt_size_;
-    const auto& ends = options_.end_tokens;
-    if (length > 0 && std::find(ends.begin(), ends.end(), text_.back()) != ends.end()) return finish_reason::stop_token;
-    if (length >= options_.max_new_tokens) return finish_reason::length;
-    const std::size_t context = options_.context_length;
-    return context > 0 && text_.size() >= context ? finish_reason::context_full : finish_reason::none;
+    if (length > 0 && detail::is_among(options_.end_tokens, text_.back())) return finish_reason::stop_token;
+    return detail::limit_reached(options_, prompt_size_, length);
   }
 
   /// The model's row, given what it holds of an earlier text.

@@ -18,6 +18,7 @@
 #include <decant/core/context.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/generate/limits.hpp>
 #include <decant/generate/output.hpp>
 #include <decant/generate/stopping.hpp>
 #include <decant/math/scalar.hpp>
@@ -117,9 +118,7 @@ class stochastic_beam_run {
     DECANT_ASSERT(!prompt.empty(), "a search needs a prompt of at least one token");
     DECANT_ASSERT(!options_.processors.keeps_state(), "processors in a search may keep no state");
     raise_if(options_.validate());
-    if (options_.context_length == 0) {
-      if constexpr (requires { model.sequence_length(); }) options_.context_length = model.sequence_length();
-    }
+    adopt_context_of(options_, model);
   }
 
   stochastic_beam_result run() && {
@@ -238,7 +237,7 @@ class stochastic_beam_run {
     if (c.parent == none) return;
     c.link = links_.add(live_[c.parent].link, c.token);
     c.draws = live_[c.parent].draws.child(static_cast<std::uint64_t>(c.token));
-    c.finish = is_end(c.token) ? finish_reason::stop_token : limit_after(links_.length(c.link));
+    c.finish = is_among(options_.end_tokens, c.token) ? finish_reason::stop_token : limit_after(links_.length(c.link));
     if (c.finish == finish_reason::none) ++heirs_[c.parent];
   }
 
@@ -281,14 +280,8 @@ class stochastic_beam_run {
     return std::move(result_);
   }
 
-  [[nodiscard]] bool is_end(token_id token) const {
-    return std::find(options_.end_tokens.begin(), options_.end_tokens.end(), token) != options_.end_tokens.end();
-  }
-
   [[nodiscard]] finish_reason limit_after(std::size_t length) const {
-    if (length >= options_.max_new_tokens) return finish_reason::length;
-    const std::size_t context = options_.context_length;
-    return context > 0 && prompt_size_ + length >= context ? finish_reason::context_full : finish_reason::none;
+    return limit_reached(options_, prompt_size_, length);
   }
 
   M& model_;
