@@ -29,6 +29,7 @@
 #include <decant/speculative/pass_rows.hpp>
 #include <decant/speculative/prompt_lookup.hpp>
 #include <decant/speculative/recursive_rejection.hpp>
+#include <decant/speculative/relaxed_verification.hpp>
 #include <decant/speculative/residual.hpp>
 #include <decant/speculative/retokeniser.hpp>
 #include <decant/speculative/retrieval.hpp>

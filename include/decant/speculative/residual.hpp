@@ -67,6 +67,12 @@ number_of<Law> largest_weight(const Law& from) {
   return largest;
 }
 
+/// The place of the largest weight, the first among equals. The law is not empty.
+template <class Law>
+std::size_t most_probable(const Law& from) {
+  return static_cast<std::size_t>(std::max_element(from.weights.begin(), from.weights.end()) - from.weights.begin());
+}
+
 }  // namespace detail
 
 /// The mass of the positive part of `scale` * p - q, as probabilities. O(p's tokens), if q has not many more.
