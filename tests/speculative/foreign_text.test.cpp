@@ -2,6 +2,7 @@
 #include <decant/speculative/foreign_text.hpp>
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <decant/chain.hpp>
@@ -93,12 +94,14 @@ TEST_CASE("a foreign text has no row where there is no text, and none beyond the
   CHECK(!text.has_row());
 }
 
-TEST_CASE("a prompt that is cut otherwise than the text is no longer than it", "[speculative]") {
+TEST_CASE("a prompt that alone is cut into more tokens than the text is no longer than it", "[speculative]") {
   asked_model model;
   std::size_t prompt = 99;
   const auto look = [&](candidates&, const step_context& context) { prompt = context.prompt_size; };
-  detail::foreign_text text(model, look | multinomial{}, two_alphabets::to_draft());
-  const ids target{0, 1};  // the prompt "a" is a token of its own, the text "ab" one in all
+  const retokeniser merging{.bytes = [](token_id) { return std::string_view("a"); },
+                            .encode = [](std::string_view text) { return text.size() < 2 ? ids{2, 2, 2} : ids{0}; }};
+  detail::foreign_text text(model, look | multinomial{}, merging);
+  const ids target{0, 1};
   text.begin(context_of(target, 1));
   law out;
   text.law_after(out, as_it_is);
