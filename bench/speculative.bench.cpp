@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What speculation costs beside rows and drafters: verifying one drafted position, in passes over the logits, as
-// speculative/<rule>.<chain>/<isa>/<residency>/<row>/<n>, and a round of the driver on rows of eight tokens, in
-// microseconds, as speculative/round.<rule>/...
+// speculative/<rule>.<chain>/<isa>/<residency>/<row>/<n>; a round of the driver on rows of eight tokens, in
+// microseconds, as speculative/round.<rule>/..., and how much of it the driver adds to the same drafts, chains and rule
+// without it, as speculative/driver.<rule>/...
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,41 +117,107 @@ struct free_drafter {
   }
 };
 
-/// One round of four drafted tokens, and the events of what it decides.
+/// Rounds of four drafted tokens, with the driver and without.
 template <class Rule>
-class one_round {
+class rounds {
  public:
-  explicit one_round(proposal mode) {
-    const std::vector<token_id> prompt{1, 2};
-    auto decoder = chain_of_rounds();
+  explicit rounds(proposal mode) : mode_(mode) {
     drafter_.mode = mode;
-    drafter_.always = decoder.law_of(std::span<const float>(model_.logits), context_after(prompt, 2, draw_stream(1)));
-    stream_ = std::make_unique<stream>(model_, prompt, drafter_, decoder,
+    drafter_.always = decoder_.law_of(row(), context_after(text_, 2, draw_stream(1)));
+    stream_ = std::make_unique<stream>(model_, text_, drafter_, decoder_,
                                        generate_options{.max_new_tokens = std::size_t{1} << 40, .seed = 1},
-                                       speculation_options{.length = draft_length::fixed(4)});
+                                       speculation_options{.length = draft_length::fixed(depth)});
   }
 
+  /// One round, and the events of what it decides.
   token_id operator()() {
-    const std::size_t rounds = stream_->statistics().rounds;
+    const std::size_t before = stream_->statistics().rounds;
     token_id last = no_token;
-    while (stream_->statistics().rounds == rounds) last = stream_->next()->token;
+    while (stream_->statistics().rounds == before) last = stream_->next()->token;
     return last;
   }
 
- private:
-  static auto chain_of_rounds() { return top_k(4) | multinomial{}; }
-  using stream = speculative_stream<free_model, free_drafter, decltype(chain_of_rounds()), Rule>;
+  /// What a round does beside the driver: the draft, the chain at every position, the rule, the last draw.
+  token_id without_driver() {
+    drafted_.clear();
+    draft_request request;
+    request.max_depth = depth;
+    drafter_.propose(request, drafted_);
+    const draw_stream draws(text_.size());
+    return mode_ == proposal::deterministic ? decided_one_by_one(draws) : decided_by_laws(draws);
+  }
 
+ private:
+  static constexpr std::size_t depth = 4;
+  static auto chain() { return top_k(4) | multinomial{}; }
+  using decoder = decltype(chain());
+  using stream = speculative_stream<free_model, free_drafter, decoder, Rule>;
+
+  [[nodiscard]] std::span<const float> row() const { return model_.logits; }
+
+  token_id decided_by_laws(const draw_stream& draws) {
+    for (law& p : laws_) {
+      decoder_.law_of(row(), context_after(text_, 2, draws), p);
+      text_.push_back(7);
+    }
+    const auto target = [this](std::int32_t node) -> const law& { return laws_[static_cast<std::size_t>(node + 1)]; };
+    stream_decisions decide(draws);
+    rule_(drafted_, target, decide, found_);
+    return draw(*found_.next, draws, purpose::residual, 0, workspace_);
+  }
+
+  token_id decided_one_by_one(const draw_stream& draws) {
+    token_id token = 7;
+    for (std::size_t i = 0; i <= depth && token == 7; ++i) {
+      token = decoder_.try_step(row(), context_after(text_, 2, draws)).token;
+      text_.push_back(token);
+    }
+    return token;
+  }
+
+  proposal mode_;
+  std::vector<token_id> text_{1, 2};
   free_model model_;
   free_drafter drafter_;
+  decoder decoder_ = chain();
+  Rule rule_;
   std::unique_ptr<stream> stream_;
+  draft drafted_;
+  std::array<law, depth + 1> laws_;
+  verdict found_;
+  math::sum_tree workspace_;
 };
 
 template <class Rule>
 void measure_round(benchmark::State& state, const place& at, proposal mode) {
-  const auto own = std::make_shared<one_round<Rule>>(mode);
+  const auto own = std::make_shared<rounds<Rule>>(mode);
   bench::measure<const float>(state, at,
                               {[own](std::span<const float>, const step_context&) { return (*own)(); }, [] {}});
+}
+
+/// What the driver adds: the median of a few rounds with it less that of as many without, taken in turn.
+template <class Rule>
+void measure_driver(benchmark::State& state, proposal mode) {
+  using bench::detail::clock;
+  constexpr int batch = 64;
+  rounds<Rule> measured(mode);
+  std::vector<double> with, without;
+  const auto seconds_of = [](auto&& run) {
+    const auto start = clock::now();
+    for (int i = 0; i < batch; ++i) benchmark::DoNotOptimize(run());
+    return bench::detail::seconds(clock::now() - start) / batch;
+  };
+  for (auto _ : state) {
+    const auto start = clock::now();
+    for (std::size_t i = 0;
+         i < bench::least_samples || bench::detail::seconds(clock::now() - start) < bench::budget_seconds(); ++i) {
+      with.push_back(seconds_of(measured));
+      without.push_back(seconds_of([&] { return measured.without_driver(); }));
+    }
+    state.SetIterationTime(bench::detail::median(with) - bench::detail::median(without));
+  }
+  state.counters["with_us"] = bench::detail::median(with) * 1e6;
+  state.counters["without_us"] = bench::detail::median(without) * 1e6;
 }
 
 }  // namespace
@@ -173,11 +241,13 @@ int main(int argc, char** argv) {
     add("full", whole);
   }
   const place tiny{bench::measured_isas().front(), residency::L2, row_kind::zipf, 8};
-  bench::add(tiny.name("speculative/round.block"), [=](benchmark::State& state) {
-    measure_round<lossless_verification>(state, tiny, proposal::with_replacement);
-  });
-  bench::add(tiny.name("speculative/round.coupled"), [=](benchmark::State& state) {
-    measure_round<lossless_verification>(state, tiny, proposal::deterministic);
-  });
+  const auto add_round = [&](const std::string& rule, proposal mode) {
+    bench::add(tiny.name("speculative/round." + rule),
+               [=](benchmark::State& state) { measure_round<lossless_verification>(state, tiny, mode); });
+    bench::add(tiny.name("speculative/driver." + rule),
+               [=](benchmark::State& state) { measure_driver<lossless_verification>(state, mode); });
+  };
+  add_round("block", proposal::with_replacement);
+  add_round("coupled", proposal::deterministic);
   return bench::run(argc, argv);
 }

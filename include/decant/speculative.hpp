@@ -14,6 +14,7 @@
 #include <decant/speculative/ensemble_verification.hpp>
 #include <decant/speculative/exit_threshold.hpp>
 #include <decant/speculative/following_model.hpp>
+#include <decant/speculative/foreign_text.hpp>
 #include <decant/speculative/head_rows.hpp>
 #include <decant/speculative/intersection_draft.hpp>
 #include <decant/speculative/jacobi.hpp>
@@ -29,6 +30,7 @@
 #include <decant/speculative/pass_rows.hpp>
 #include <decant/speculative/prompt_lookup.hpp>
 #include <decant/speculative/recursive_rejection.hpp>
+#include <decant/speculative/relaxed_verification.hpp>
 #include <decant/speculative/residual.hpp>
 #include <decant/speculative/retokeniser.hpp>
 #include <decant/speculative/retrieval.hpp>

@@ -192,6 +192,31 @@ void searches() {
 
 }  // namespace
 
+void speculation() {
+  const auto rows = [](std::span<const decant::token_id> text) {
+    return std::vector<float>{0, text.size() % 3 == 0 ? 3.0F : 1.0F, 1};
+  };
+  decant::stateless model(rows), alone(rows), small(rows);
+  const std::vector<decant::token_id> prompt{1};
+  const auto chain = *decant::temperature::make(0.8) | decant::multinomial{};
+  const decant::generate_options options{.max_new_tokens = 20, .seed = 3};
+  decant::draft_model drafter(small, chain);
+  const auto run = decant::speculate(model, prompt, drafter, chain, options);
+  check(run.tokens.size() == 20, "speculation writes to the end");
+  check(run.statistics.tokens_per_pass() > 4, "a draft model that is the target is believed");
+  check(decant::speculate(model, prompt, drafter, chain, options, {}, decant::coupled_verification{}).tokens ==
+            decant::generate(alone, prompt, chain, options).tokens,
+        "coupled verification writes what plain decoding does");
+  refused(decant::typical_acceptance::make(2.0, 0.3), "typical_acceptance.epsilon", "2",
+          "typical_acceptance refuses 2");
+  refused(decant::lenient_verification::make(0.0), "lenient_verification.lenience", "0",
+          "lenient_verification refuses 0");
+  refused(decant::among_top::make(0), "among_top.k", "0", "among_top refuses 0");
+  refused(decant::relaxed_verification<decant::among_top>::make(decant::among_top(2), 0),
+          "relaxed_verification.min_block", "0", "relaxed_verification refuses 0");
+  check(!decant::draft_length::make_optimal(1.5).has_value(), "a draft length refuses a cost of 1.5");
+}
+
 int main() {
   const double u = decant::draw_stream(1).uniform(decant::purpose::sample);
   check(u > 0 && u < 1, "a draw is strictly inside (0, 1)");
@@ -202,5 +227,6 @@ int main() {
   watermarks();
   presets();
   searches();
+  speculation();
   return failures == 0 ? 0 : 1;
 }

@@ -99,7 +99,8 @@ TEST_CASE("blockwise_heads: a path ends at a stop token, and where a head is not
   draft all;
   drafter.propose(toy::request_after(toy::tokens{0, 2, 1}), all);
   REQUIRE(all.size() == 3);
-  auto request = toy::request_after(toy::tokens{0, 2, 1});
+  const toy::tokens text{0, 2, 1};
+  auto request = toy::request_after(text);
   const toy::tokens stop{all.token(1)};
   request.stop_tokens = stop;
   draft out;

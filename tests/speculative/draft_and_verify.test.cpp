@@ -72,7 +72,8 @@ TEST_CASE("draft_and_verify: a draft ends below the threshold", "[speculative]")
   unsure.propose(toy::request_after(toy::tokens{0, 2, 1}), out);
   CHECK(out.empty());
   draft_and_verify asked(model, argmax(), two, always);
-  auto request = toy::request_after(toy::tokens{0, 2, 1});
+  const toy::tokens text{0, 2, 1};
+  auto request = toy::request_after(text);
   request.min_confidence = 1;
   asked.propose(request, out);
   CHECK(out.empty());

@@ -37,8 +37,8 @@ using run_time_decoder = decltype(decant::dynamic_chain{} | decant::any_sampler(
 /// before the target.
 class tree_drafter {
  public:
-  tree_drafter(const markov& model, run_time_decoder decoder, std::vector<std::size_t> children, proposal mode)
-      : model_(&model), decoder_(std::move(decoder)), children_(std::move(children)), mode_(mode) {}
+  tree_drafter(markov model, run_time_decoder decoder, std::vector<std::size_t> children, proposal mode)
+      : model_(std::move(model)), decoder_(std::move(decoder)), children_(std::move(children)), mode_(mode) {}
 
   void propose(const draft_request& request, draft& out) {
     out.set_mode(mode_);
@@ -51,7 +51,7 @@ class tree_drafter {
     if (depth == children_.size() || depth == request.max_depth) return;
     decant::law left;
     const auto context = decant::context_after(text_, request.context.prompt_size, request.context.draws);
-    decoder_.law_of(model_->row_after(text_), context, left);
+    decoder_.law_of(model_.row_after(text_), context, left);
     out.children_law(node) = left;
     std::vector<std::int32_t> made;
     for (std::size_t i = 0; i < children_[depth] && !left.empty() && out.size() < request.max_nodes; ++i) {
@@ -72,7 +72,7 @@ class tree_drafter {
     }
   }
 
-  const markov* model_;
+  markov model_;
   run_time_decoder decoder_;
   std::vector<std::size_t> children_;
   proposal mode_;

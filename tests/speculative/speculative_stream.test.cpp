@@ -561,6 +561,78 @@ TEST_CASE("padding behind the vocabulary is never drawn nor drafted", "[speculat
   }
 }
 
+TEST_CASE("draft lengths learn from the driver what became of drafts", "[speculative]") {
+  function_model model = counting(60);
+  script_drafter drafter = counter(60);
+  std::vector<std::size_t> proposed;
+  const speculation_options how{
+      .length = draft_length::heuristic(1, 6),
+      .on_round = [&](const decant::round_outcome& outcome) { proposed.push_back(outcome.proposed); }};
+  (void)speculated(model, prompt, drafter, best(), {.max_new_tokens = 30, .seed = 1}, how);
+  proposed.resize(4);
+  CHECK(proposed == std::vector<std::size_t>{1, 3, 5, 6});
+  proposed.clear();
+  drafter.script.assign(60, 0);  // wrong everywhere
+  (void)speculated(model, prompt, drafter, best(), {.max_new_tokens = 5, .seed = 1},
+                   {.length = draft_length::heuristic(4), .on_round = how.on_round});
+  proposed.resize(3);
+  CHECK(proposed == std::vector<std::size_t>{4, 3, 2});
+}
+
+/// Remembers what it was asked for, and drafts one token that it is certain of.
+struct asked_drafter {
+  std::vector<draft_request> requests{};
+  std::map<std::size_t, double> coins{};  ///< by the size of the text, what a processor would toss
+
+  void propose(const draft_request& request, draft& out) {
+    requests.push_back(request);
+    coins[request.context.tokens.size()] = request.context.draws.uniform(decant::purpose::user);
+    out.set_mode(proposal::with_replacement);
+    decant::make_certain(out.children_law(no_parent), 1);
+    out.add(1);
+  }
+};
+
+TEST_CASE("the drafter is told what is wanted, and never to go past the context", "[speculative]") {
+  function_model model = tree_model(table(3));
+  asked_drafter drafter;
+  const generate_options options{.context_length = 12, .stop_tokens = {77, 78}, .seed = 1};
+  (void)speculated(model, prompt, drafter, sampling(), options,
+                   {.length = draft_length::fixed(4), .max_nodes = 6, .min_confidence = 0.25});
+  REQUIRE(drafter.requests.size() > 3);
+  for (const draft_request& request : drafter.requests) {
+    const std::size_t room = 12 - request.context.tokens.size();
+    CHECK(request.context.prompt_size == 2);
+    CHECK(request.max_depth == std::min<std::size_t>(4, room - 1));
+    CHECK(request.max_nodes == std::min<std::size_t>(6, room));
+    CHECK(request.min_confidence == 0.25);
+    CHECK(request.stop_tokens.size() == 2);
+  }
+}
+
+TEST_CASE("processors toss the same coins for the draft and for the target, and others the next round",
+          "[speculative]") {
+  function_model model = tree_model(table(3));
+  asked_drafter drafter;
+  std::map<std::size_t, double> coins;
+  const auto toss = [&](decant::candidates&, const decant::step_context& context) {
+    coins[context.tokens.size()] = context.draws.uniform(decant::purpose::user);
+  };
+  const auto chain = dynamic_chain{toss} | any_sampler(multinomial{});
+  std::vector<std::size_t> bases;
+  (void)speculated(model, prompt, drafter, chain, {.max_new_tokens = 40, .seed = 1},
+                   {.length = draft_length::fixed(1), .on_round = [&](const decant::round_outcome& outcome) {
+                      if (outcome.proposed == 0) return;
+                      bases.push_back(outcome.base);
+                      CHECK(coins.at(outcome.base) == drafter.coins.at(outcome.base));
+                    }});
+  REQUIRE(bases.size() > 10);
+  for (const std::size_t base : bases) {
+    const auto alone = decant::draw_stream(1).at(base).uniform(decant::purpose::user);
+    CHECK(drafter.coins.at(base) != alone);  // what plain decoding would toss has been used for the round before
+  }
+}
+
 TEST_CASE("a drafter that proposes too much is misuse", "[speculative]") {
   struct greedy_for_more {
     void propose(const draft_request&, draft& out) const {

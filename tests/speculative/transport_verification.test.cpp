@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <decant/speculative/transport_verification.hpp>
 
+#include <cmath>
+
 #include <decant/speculative/token_verification.hpp>
+#include <decant/testing/counting_allocator.hpp>
 
 #include "speculative/exact.hpp"
 #include "speculative/golden_laws.hpp"
@@ -145,6 +148,27 @@ TEST_CASE("at least 99 % of the bound on laws of 2 to 40 tokens", "[speculative]
     }
   }
   CHECK(worst >= 0.99);
+}
+
+TEST_CASE("verification of several draws at once allocates nothing, once there is room", "[speculative]") {
+  const transport_verification rule{8};
+  const decant::law p = golden_laws::target(), q = golden_laws::drafted();
+  decant::verdict found;
+  std::size_t before = 0, rejected = 0;
+  decant::draft drafted;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    if (seed == 100) before = decant::testing::allocations();
+    drafted.clear(proposal::with_replacement);
+    drafted.children_law(no_parent).ids.assign(q.ids.begin(), q.ids.end());
+    drafted.children_law(no_parent).weights.assign(q.weights.begin(), q.weights.end());
+    drafted.children_law(no_parent).total = q.total;
+    for (std::size_t i = 0; i < 3; ++i) drafted.add(q.ids[(seed + i) % q.size()]);
+    decant::stream_decisions decide{decant::draw_stream(seed)};
+    rule(drafted, [&](std::int32_t) -> const decant::law& { return p; }, decide, found);
+    rejected += found.path.empty() ? 1 : 0;
+  }
+  CHECK(decant::testing::allocations() == before);
+  CHECK(rejected > 0);
 }
 
 TEST_CASE("no order is misuse", "[speculative]") {

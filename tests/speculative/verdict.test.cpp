@@ -42,6 +42,17 @@ TEST_CASE("nodes have numbers of their own, and the same question the same answe
     CHECK(decide.chance(1, 2, node) == answers[static_cast<std::size_t>(node)]);
 }
 
+TEST_CASE("a pick is what choosing among equal weights gives", "[speculative]") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const draw_stream draws(seed);
+    for (const std::size_t count : {1U, 2U, 7U, 128U}) {
+      const std::vector<double> equal(count, 1.0);
+      CHECK(stream_decisions(draws).pick(count, 4) ==
+            draws.choose(equal, static_cast<double>(count), decant::purpose::sample, 5));
+    }
+  }
+}
+
 TEST_CASE("a hook answers for the stream", "[speculative]") {
   const auto law = decant::testing::enumerate_law([](decant::decision_hook& hook) {
     stream_decisions decide(draw_stream(0).with_hook(&hook));

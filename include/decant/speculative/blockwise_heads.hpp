@@ -21,11 +21,10 @@ namespace decant {
 ///
 /// Effect: predicts; a chain of the argmax of each head (ties by lower id), as many as there are and are asked for. The
 /// driver's greedy rule verifies and accepts, which is the exact criterion of the paper: the output is the target's
-/// greedy one. The pass that verifies a block also shows the hidden state from which the next one is predicted, so m
-/// blocks take m + 1 passes. Proposals are deterministic: medusa with tree_shape::chain.
-/// Complexity: each head once a round.
-/// Reference: Stern, Shazeer, Uszkoreit, "Blockwise parallel decoding for deep autoregressive models", NeurIPS 2018,
-/// arXiv 1811.03115.
+/// greedy one. (Its relaxed criteria, which are not lossless, are relaxed_verification.) The pass that verifies a block
+/// also shows the hidden state from which the next one is predicted, so m blocks take m + 1 passes. Proposals are
+/// deterministic: medusa with tree_shape::chain. Complexity: each head once a round. Reference: Stern, Shazeer,
+/// Uszkoreit, "Blockwise parallel decoding for deep autoregressive models", NeurIPS 2018, arXiv 1811.03115.
 class blockwise_heads {
  public:
   template <HeadedModel M>

@@ -189,9 +189,9 @@ struct draft_request {
   /// The accepted tokens, and the stream that processors see on both sides of the round: give a decoder's law_of the
   /// context after (accepted and drafted tokens, prompt_size, context.draws), and a random processor tosses the same
   /// coin for draft and target.
-  step_context context;
+  step_context context{};
   /// Where drafted tokens come from: draw(law, draws.at(number of tokens before), purpose::draft, node).
-  draw_stream draws;
+  draw_stream draws{};
   std::size_t max_depth = 1;  ///< no longer path is wanted
   std::size_t max_nodes = 1;  ///< no more nodes
   double min_confidence = 0;  ///< a path ends where the largest probability is below (asked before a draw)
@@ -200,7 +200,7 @@ struct draft_request {
 
 /// What became of a draft.
 struct round_outcome {
-  std::span<const token_id> tokens;        ///< all tokens, those of the round last
+  std::span<const token_id> tokens = {};   ///< all tokens, those of the round last
   std::size_t base = 0;                    ///< how many there were before the round
   std::size_t proposed = 0;                ///< the depth of the draft
   std::span<const std::size_t> path = {};  ///< its nodes that were accepted, from the top down

@@ -5,18 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <decant/core/concepts.hpp>
-#include <decant/core/context.hpp>
+#include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/law.hpp>
 #include <decant/math/sum_tree.hpp>
 #include <decant/speculative/chain_drafter.hpp>
 #include <decant/speculative/draft.hpp>
-#include <decant/speculative/following_model.hpp>
+#include <decant/speculative/foreign_text.hpp>
 #include <decant/speculative/retokeniser.hpp>
 #include <decant/speculative/vocabulary_map.hpp>
 
@@ -39,29 +38,23 @@ class intersection_draft {
   /// `to_draft` splits the bytes of target tokens for the draft model, and must split a longer text so that a text
   /// before it is still the beginning wherever it can.
   intersection_draft(M& model, D decoder, vocabulary_map map, retokeniser to_draft)
-      : follower_(model), decoder_(std::move(decoder)), map_(std::move(map)), to_draft_(std::move(to_draft)) {
-    DECANT_ASSERT(!decoder_.keeps_state(), "a decoder with state cannot draft: nobody tells it what was accepted");
-  }
+      : text_(model, std::move(decoder), std::move(to_draft)), map_(std::move(map)) {}
 
   void propose(const draft_request& request, draft& out) {
     out.set_mode(proposal::with_replacement);
-    const auto tokens = request.context.tokens;
-    const std::size_t prompt = to_draft_(tokens.first(request.context.prompt_size), text_).size();
-    tokens_ = to_draft_(tokens, text_);
-    if (tokens_.empty()) return;
+    text_.begin(request.context);
     std::int32_t node = no_parent;
-    for (std::size_t depth = 0; depth < std::min(request.max_depth, request.max_nodes); ++depth) {
-      if (!follower_.fits(tokens_.size())) return;
+    for (std::size_t depth = 0; depth < std::min(request.max_depth, request.max_nodes) && text_.has_row(); ++depth) {
       law& from = out.children_law(node);
-      const step_context context = context_after(tokens_, std::min(prompt, tokens_.size()), request.context.draws);
-      decoder_.law_of(common_row(follower_.row_after(tokens_)), context, drafted_);
+      text_.law_after(drafted_, [this](std::span<const float> row) { return common_row(row); });
       rename(drafted_, from);
       if (from.empty()) return;
       if (!detail::is_sure(from, request.min_confidence)) return from.clear();
-      const token_id token = draw(from, request.draws.at(tokens.size() + depth), purpose::draft, 0, sums_);
+      const draw_stream draws = request.draws.at(request.context.tokens.size() + depth);
+      const token_id token = draw(from, draws, purpose::draft, 0, sums_);
       node = out.add(token, node);
       if (detail::stops(request, token)) return;
-      tokens_.push_back(map_.to_draft(token));
+      text_.append(map_.to_draft(token));
     }
   }
 
@@ -92,12 +85,8 @@ class intersection_draft {
     out.total = sum_of_weights(out.ids, out.weights, sums_);
   }
 
-  detail::following_model<M> follower_;
-  D decoder_;
+  detail::foreign_text<M, D> text_;
   vocabulary_map map_;
-  retokeniser to_draft_;
-  std::string text_;
-  std::vector<token_id> tokens_;  // in the draft model's vocabulary
   std::vector<float> row_;
   law drafted_;
   std::vector<std::pair<token_id, double>> renamed_;

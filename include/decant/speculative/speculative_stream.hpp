@@ -255,12 +255,12 @@ class speculative_stream {
     return detail::without_padding(*model_, model_->row(static_cast<std::size_t>(node + 1)));
   }
 
-  /// Deterministic drafts need no laws: the request's stream decides as it would without them. But a lossy rule is
-  /// asked about every draft.
+  /// Deterministic drafts and empty ones need no laws: the request's stream decides as it would without them. But a
+  /// lossy rule is asked every round, for it may not want a draw.
   [[nodiscard]] bool uses_laws() const {
     if constexpr (law_at_compile_time && !std::is_same_v<Rule, coupled_verification>) {
-      if (draft_.empty() || !detail::decoder_has_law(decoder_)) return false;
-      return draft_.mode() != proposal::deterministic || !is_lossless<Rule>;
+      if (!detail::decoder_has_law(decoder_)) return false;
+      return !is_lossless<Rule> || (!draft_.empty() && draft_.mode() != proposal::deterministic);
     } else {
       return false;
     }

@@ -7,16 +7,14 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <decant/core/concepts.hpp>
-#include <decant/core/context.hpp>
-#include <decant/core/errors.hpp>
+#include <decant/core/draws.hpp>
 #include <decant/core/law.hpp>
 #include <decant/math/sum_tree.hpp>
 #include <decant/speculative/chain_drafter.hpp>
 #include <decant/speculative/draft.hpp>
-#include <decant/speculative/following_model.hpp>
+#include <decant/speculative/foreign_text.hpp>
 #include <decant/speculative/retokeniser.hpp>
 
 namespace decant {
@@ -37,30 +35,21 @@ class string_draft {
  public:
   /// `to_draft` splits the bytes of target tokens for the draft model, `to_target` those of its tokens for the target.
   string_draft(M& model, D decoder, retokeniser to_draft, retokeniser to_target)
-      : follower_(model),
-        decoder_(std::move(decoder)),
-        to_draft_(std::move(to_draft)),
-        to_target_(std::move(to_target)) {
-    DECANT_ASSERT(!decoder_.keeps_state(), "a decoder with state cannot draft: nobody tells it what was accepted");
-  }
+      : text_(model, std::move(decoder), std::move(to_draft)), to_target_(std::move(to_target)) {}
 
   void propose(const draft_request& request, draft& out) {
     out.set_mode(proposal::deterministic);
-    const auto tokens = request.context.tokens;
-    const std::size_t prompt = to_draft_(tokens.first(request.context.prompt_size), text_).size();
-    tokens_ = to_draft_(tokens, text_);
-    if (tokens_.empty()) return;
+    text_.begin(request.context);
     const std::size_t limit = std::min(request.max_depth, request.max_nodes);
-    const std::size_t before = tokens_.size();
-    for (std::size_t i = 0; i < limit && follower_.fits(tokens_.size()); ++i) {
-      const step_context context = context_after(tokens_, std::min(prompt, tokens_.size()), request.context.draws);
-      decoder_.law_of(follower_.row_after(tokens_), context, from_);
+    for (std::size_t i = 0; i < limit && text_.has_row(); ++i) {
+      text_.law_after(from_, [](std::span<const float> row) { return row; });
       if (from_.empty() || !detail::is_sure(from_, request.min_confidence)) break;
-      const draw_stream draws = request.draws.at(tokens.size() + i);
-      tokens_.push_back(draw(from_, draws, purpose::draft, static_cast<std::uint32_t>(i), sums_));
+      const draw_stream draws = request.draws.at(request.context.tokens.size() + i);
+      text_.append(draw(from_, draws, purpose::draft, static_cast<std::uint32_t>(i), sums_));
     }
+    if (text_.appended().empty()) return;
     std::int32_t node = no_parent;
-    for (const token_id token : to_target_(std::span(tokens_).subspan(before), text_)) {
+    for (const token_id token : to_target_(text_.appended(), bytes_)) {
       if (out.size() == limit) return;
       node = out.add(token, node);
       if (detail::stops(request, token)) return;
@@ -68,11 +57,9 @@ class string_draft {
   }
 
  private:
-  detail::following_model<M> follower_;
-  D decoder_;
-  retokeniser to_draft_, to_target_;
-  std::string text_;
-  std::vector<token_id> tokens_;  // in the draft model's vocabulary
+  detail::foreign_text<M, D> text_;
+  retokeniser to_target_;
+  std::string bytes_;
   law from_;
   math::sum_tree sums_;
 };

@@ -68,75 +68,83 @@ struct transport_verification {
   }
 
  private:
-  template <class Number>
-  struct member {
-    token_id id;
-    Number p, q, given;  ///< given: by all orders so far, times their number
-    double starved;      ///< smaller: sooner
+  /// What the selection looks at, in the room of a verdict: by place in q, for only q's tokens can be children.
+  template <class Law>
+  struct selection {
+    using number = number_of<Law>;
+
+    const Law& q;
+    std::vector<number>& numbers;  ///< three a token: its probability in p, in q, and what orders gave it so far
+    std::vector<double>& keys;     ///< smaller: sooner
+    std::vector<std::size_t>& order;
+
+    selection(const Law& p, const Law& of_draft, basic_verdict<Law>& room)
+        : q(of_draft), numbers(room.numbers), keys(room.keys), order(room.order) {
+      numbers.clear();
+      keys.clear();
+      order.clear();
+      detail::for_each_of(q, p, [this](std::size_t i, const number& of_q, const number& of_p) {
+        for (const number& x : {of_p, of_q, number(0)}) numbers.push_back(x);
+        keys.push_back(-static_cast<double>(of_p) / static_cast<double>(of_q));
+        order.push_back(i);
+      });
+    }
+
+    [[nodiscard]] const number& of_p(std::size_t i) const { return numbers[3 * i]; }
+    [[nodiscard]] const number& of_q(std::size_t i) const { return numbers[3 * i + 1]; }
+    [[nodiscard]] number& given(std::size_t i) { return numbers[3 * i + 2]; }
+
+    /// The next order: starved tokens first, of equally starved ones the lower id.
+    void sort() {
+      std::sort(order.begin(), order.end(),
+                [this](std::size_t a, std::size_t b) { return keys[a] < keys[b] || (!(keys[b] < keys[a]) && a < b); });
+    }
+
+    /// Adds what the order gives: a token is the first of k draws with the chance that all stand at or behind it, less
+    /// that all stand behind it.
+    void give(std::size_t k) {
+      number behind(1), before = detail::power<number>(number(1), k);
+      for (const std::size_t i : order) {
+        behind = behind - of_q(i);
+        const number after = i == order.back() || !(behind > number(0)) ? number(0) : detail::power<number>(behind, k);
+        given(i) += before - after;
+        before = after;
+        keys[i] = of_p(i) > number(0) ? static_cast<double>(given(i)) / static_cast<double>(of_p(i)) : never;
+      }
+    }
+
+    [[nodiscard]] std::int32_t first_in(const basic_draft<Law>& drafted, std::int32_t node) const {
+      for (const std::size_t i : order) {
+        if (const std::int32_t child = drafted.child_with(node, q.ids[i]); child != no_node) return child;
+      }
+      DECANT_ASSERT(false, "a drafted token that its law does not hold");
+      return no_node;
+    }
   };
 
   template <class Law, class Decide>
   std::int32_t select(const basic_draft<Law>& drafted, std::int32_t node, const Law& p, std::size_t k, Decide& decide,
                       basic_verdict<Law>& out) const {
     using number = number_of<Law>;
-    std::vector<member<number>> tokens = members(p, drafted.children_law(node));
-    std::vector<member<number>*> order(tokens.size());
-    for (std::size_t i = 0; i < tokens.size(); ++i) order[i] = &tokens[i];
+    selection<Law> tokens(p, drafted.children_law(node), out);
     const std::size_t chosen = decide.pick(orders, node);
     std::int32_t selected = no_node;
     for (std::size_t m = 0; m < orders; ++m) {
-      std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-        return a->starved < b->starved || (!(b->starved < a->starved) && a->id < b->id);
-      });
-      give(order, k);
-      if (m == chosen) selected = first_in(order, drafted, node);
+      tokens.sort();
+      tokens.give(k);
+      if (m == chosen) selected = tokens.first_in(drafted, node);
     }
     Law& given = out.workspace(0);
     given.clear();
-    for (const member<number>& x : tokens) {
-      if (!(x.given > number(0))) continue;
-      given.ids.push_back(x.id);
-      given.weights.push_back(x.given);
-      given.total += x.given;
+    for (std::size_t i = 0; i < tokens.q.ids.size(); ++i) {
+      if (!(tokens.given(i) > number(0))) continue;
+      given.ids.push_back(tokens.q.ids[i]);
+      given.weights.push_back(tokens.given(i));
+      given.total += tokens.given(i);
     }
     const token_id token = drafted.token(selected);
     if (decide.chance(probability_of(p, token), probability_of(given, token), selected)) return selected;
     detail::leave_residual(p, number(1), given, out);
-    return no_node;
-  }
-
-  /// The tokens of q, for only they can be children.
-  template <class Law>
-  static std::vector<member<number_of<Law>>> members(const Law& p, const Law& q) {
-    using number = number_of<Law>;
-    std::vector<member<number>> tokens;
-    detail::for_each_of(q, p, [&](std::size_t i, const number& of_q, const number& of_p) {
-      tokens.push_back({q.ids[i], of_p, of_q, number(0), -static_cast<double>(of_p) / static_cast<double>(of_q)});
-    });
-    return tokens;
-  }
-
-  /// Adds what one order gives: a token is the first of k draws with the chance that all stand at or behind it, less
-  /// that all stand behind it.
-  template <class Number>
-  static void give(const std::vector<member<Number>*>& order, std::size_t k) {
-    Number behind(1), before = detail::power<Number>(Number(1), k);
-    for (member<Number>* x : order) {
-      behind = behind - x->q;
-      const Number after = x == order.back() || !(behind > Number(0)) ? Number(0) : detail::power<Number>(behind, k);
-      x->given += before - after;
-      before = after;
-      const double of_p = static_cast<double>(x->p);
-      x->starved = of_p > 0 ? static_cast<double>(x->given) / of_p : never;
-    }
-  }
-
-  template <class Number>
-  static std::int32_t first_in(const std::vector<member<Number>*>& order, const auto& drafted, std::int32_t node) {
-    for (const member<Number>* x : order) {
-      if (const std::int32_t child = drafted.child_with(node, x->id); child != no_node) return child;
-    }
-    DECANT_ASSERT(false, "a drafted token that its law does not hold");
     return no_node;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,8 @@ struct basic_verdict {
   // Room for rules.
   std::deque<Law> room;
   std::vector<number_of<Law>> numbers;
+  std::vector<double> keys;
+  std::vector<std::size_t> order;
   struct node_state {
     std::int32_t next_child = no_node;  ///< the first that has not been tried
     bool own_target = false;            ///< whether what is left of the target's law there is in the room
@@ -80,14 +83,18 @@ class stream_decisions {
     return math::product(draws_.uniform(purpose::accept, index), d) < n;
   }
 
-  [[nodiscard]] std::size_t pick(std::size_t count, std::int32_t node) {
-    weights_.assign(count, 1.0);
-    return draws_.choose(weights_, static_cast<double>(count), purpose::sample, static_cast<std::uint32_t>(node + 1));
+  [[nodiscard]] std::size_t pick(std::size_t count, std::int32_t node) const {
+    const auto index = static_cast<std::uint32_t>(node + 1);
+    const auto whole = static_cast<double>(count);
+    if (draws_.hook() != nullptr) {
+      return draws_.choose(std::vector<double>(count, 1.0), whole, purpose::sample, index);
+    }
+    // What choose would answer, without weights to go through.
+    return std::min(count - 1, static_cast<std::size_t>(math::product(draws_.uniform(purpose::sample, index), whole)));
   }
 
  private:
   draw_stream draws_;
-  std::vector<double> weights_;
 };
 
 namespace detail {
