@@ -680,16 +680,18 @@ class candidates {
     counted_ = true;
     max_ = gone;
     argmax_ = no_token;
-    bool finite = true;
+    if (compact_ ? list_.holds_bad() : dense_.holds_bad()) {
+      status_ = row_status::not_finite;
+      return false;
+    }
     each([&](token_id id, float z) {
       ++size_;
-      finite = finite && math::is_finite(z);
       if (argmax_ == no_token || z > max_) {
         max_ = z;
         argmax_ = id;
       }
     });
-    status_ = !finite ? row_status::not_finite : size_ == 0 ? row_status::empty : row_status::ok;
+    status_ = size_ == 0 ? row_status::empty : row_status::ok;
     return status_ == row_status::ok;
   }
 

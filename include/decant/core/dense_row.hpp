@@ -65,6 +65,19 @@ class dense_row {
     return bounded_ && !inside_bound(id, z) ? gone : z;
   }
 
+  /// Whether a token that is not gone has a value that is NaN or +inf.
+  [[nodiscard]] bool holds_bad() const noexcept {
+    float buffer[64];
+    for (std::size_t b = 0; b < blocks(); ++b) {
+      if (!mask_.empty() && mask_[b] == 0) continue;
+      const block at = block_at(b, buffer);
+      for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+        if (math::is_bad(at.values + std::countr_zero(keep))) return true;
+      }
+    }
+    return false;
+  }
+
   /// Asks for the memory that a token's value is in.
   void prefetch(token_id id) const noexcept {
 #if defined(__GNUC__)

@@ -131,6 +131,14 @@ class listed_row {
     return {values_.data(), even};
   }
 
+  /// Whether a value is NaN or +inf.
+  [[nodiscard]] bool holds_bad() const noexcept {
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (math::is_bad(values_.data() + i)) return true;
+    }
+    return false;
+  }
+
   [[nodiscard]] std::size_t count_at_least(float threshold) const noexcept {
     return math::kernels().count_at_least(values_.data(), size_, threshold);
   }

@@ -30,7 +30,7 @@ struct row_summary {
 };
 
 /// The row's content, told by the sum of some lanes: a NaN and a +inf stay in a sum, and so does a -inf.
-[[nodiscard]] constexpr row_content content_of(float sum) noexcept {
+[[nodiscard]] constexpr row_content content_of(const float& sum) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(sum);
   return is_finite(sum) ? row_content::finite : bits == 0xFF800000U ? row_content::some_gone : row_content::suspicious;
 }

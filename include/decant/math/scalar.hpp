@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include <decant/math/strict.hpp>
@@ -28,6 +29,13 @@ namespace decant::math {
 }
 [[nodiscard]] constexpr bool is_plus_infinity(const float& x) noexcept {
   return std::bit_cast<std::uint32_t>(x) == 0x7F800000U;
+}
+
+/// Whether a float in memory is NaN or +inf, told without reading it as a float: under -ffast-math there may be none.
+[[nodiscard]] inline bool is_bad(const float* x) noexcept {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, x, sizeof bits);
+  return (bits & 0x7F800000U) == 0x7F800000U && bits != 0xFF800000U;
 }
 
 /// A denormal as zero: builds that flush denormals and builds that do not must read the same row.
