@@ -15,7 +15,8 @@ namespace decant {
 /// Entropy-based dynamic temperature (EDT): T = t0 * base^(theta / H).
 ///
 /// Effect: T approaches t0 where the entropy H of the tokens left is high, and 0, which keeps the argmax, where it is
-/// low; then as temperature(T), so ranks and ties stay. One pass.
+/// low; then as temperature(T), so ranks and ties stay. On long rows H is known within 1e-4. One pass and
+/// two in float.
 /// Off: t0 = 1 with theta = 0 or base = 1. Errors: parameter_error unless t0 >= 0 and theta >= 0 are finite numbers and
 /// base lies in (0, 1].
 /// Reference: Zhang, Bao, Huang, "EDT: improving large language models' generation by entropy-based dynamic temperature

@@ -17,8 +17,8 @@ namespace decant {
 /// Keeps tokens of probability >= epsilon.
 ///
 /// Effect: an absolute threshold on the probabilities of the tokens left, so equal tokens fare alike; where fewer than
-/// `min_keep` reach it, the largest `min_keep` are kept, ties by lower id or, with ties::keep, all of them. Four
-/// passes.
+/// `min_keep` reach it, the largest `min_keep` are kept, ties by lower id or, with ties::keep, all of them. One
+/// pass, another two in float where the sum that goes along with it does not decide.
 /// Off: epsilon = 0. Errors: parameter_error for NaN, negative epsilon, or epsilon > 1.
 /// Reference: Hewitt, Manning, Liang, "Truncation sampling as language model desmoothing", Findings of EMNLP 2022,
 /// arXiv 2210.15191.

@@ -20,7 +20,7 @@ namespace decant {
 ///
 /// Effect: keeps a superset of epsilon_cutoff(epsilon); entropy and probabilities are those of the tokens left. Where
 /// fewer than `min_keep` reach the threshold, the largest `min_keep` are kept, ties by lower id or, with ties::keep,
-/// all of them. Four passes.
+/// all of them. One pass and two in float.
 /// Off: epsilon = 0. Errors: parameter_error for NaN, negative epsilon, or epsilon > 1.
 /// Reference: Hewitt, Manning, Liang, "Truncation sampling as language model desmoothing", Findings of EMNLP 2022,
 /// arXiv 2210.15191.

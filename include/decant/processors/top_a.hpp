@@ -15,7 +15,8 @@ namespace decant {
 /// Keeps tokens of probability >= a times the square of the largest probability.
 ///
 /// Effect: min_p with the base a * max p: strict where the model is sure, lenient where it is not. Equal tokens fare
-/// alike, the argmax always stays, and probabilities are those of the tokens left. Four passes.
+/// alike, the argmax always stays, and probabilities are those of the tokens left. One pass, another
+/// two in float where the sum that goes along with it does not decide.
 /// Off: a = 0. Errors: parameter_error for NaN, negative a, or a > 1.
 /// Reference: BlinkDL, "RWKV-LM: the top-a sampling method", 2021.
 class top_a : public made_or_error<top_a> {

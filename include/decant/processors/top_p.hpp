@@ -14,7 +14,8 @@ namespace decant {
 /// Nucleus sampling: keeps the smallest set of most probable tokens whose mass reaches p.
 ///
 /// Effect: the token that crosses p is kept; ties by lower id; probabilities are those of the tokens left, so a top_k
-/// before it changes what p means. p = 0 keeps the argmax. One pass and a partial sort, masses in double.
+/// before it changes what p means. p = 0 keeps the argmax. One pass and a list of the largest
+/// tokens, nothing sorted; where the sum that goes along with the pass does not decide, one more in float, then double.
 /// Not idempotent: after renormalisation the nucleus may shrink again.
 /// Off: p >= 1. Errors: parameter_error for NaN or negative p.
 /// Reference: Holtzman, Buys, Du, Forbes, Choi, "The curious case of neural text degeneration", ICLR 2020,

@@ -21,7 +21,8 @@ namespace decant {
 /// Effect: orders tokens by | -ln prob - H |, ties by lower id, and keeps the smallest prefix whose mass reaches p; the
 /// argmax may be removed. Entropy and mass are those of the tokens left. With ties::keep, tokens exactly as far from
 /// the entropy as the one that reaches p stay too, but not those level with the last of `min_keep`, as in Hugging Face
-/// transformers. Two passes and a sort.
+/// transformers. One pass, two in float and a list of the largest tokens; where those do not decide, a pass in double
+/// and a sort.
 /// Off: p >= 1. Errors: parameter_error for NaN or negative p.
 /// Reference: Meister, Pimentel, Wiher, Cotterell, "Locally typical sampling", TACL 2023, arXiv 2202.00666.
 class typical : public made_or_error<typical> {

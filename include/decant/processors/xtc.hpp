@@ -20,7 +20,7 @@ namespace decant {
 /// Effect: with the given probability a step, of the tokens with probability >= threshold all but the last in
 /// descending order are banned; with fewer than two such tokens nothing happens. Protected ids (newline, end) are never
 /// removed. Tosses one coin a step, the same for all rows of a speculative round. Belongs after truncations, before
-/// temperature. Two passes and a selection, sparse edits.
+/// temperature. One pass and a selection, sparse edits.
 /// Off: probability = 0, or threshold > 0.5, where at most one token can qualify. Errors: parameter_error for a
 /// probability outside [0, 1], a NaN or negative threshold.
 /// Reference: p-e-w, "Exclude Top Choices (XTC)", text-generation-webui pull request 6335, 2024.
