@@ -1454,7 +1454,7 @@ TEST_CASE("what quick sums decide is what exact ones say, in every form and on r
           if (what == 0) row.keep_mass(p);
           if (what == 1) row.keep_probable({log_p, power});
           if (what == 2) row.keep_probable({log_p / 4, power, entropies});
-          if (what == 3) row.keep_within_sigmas(sigmas, 1, round % 2);
+          if (what == 3) row.keep_within_sigmas(sigmas, 1, static_cast<std::size_t>(round % 2));
           if (what == 4) row.keep_typical_mass(p);
         };
         candidates quick, exact;

@@ -44,7 +44,7 @@ class eta_cutoff : public made_or_error<eta_cutoff> {
     if (off() || row.status() != row_status::ok) return;
     const double log_epsilon = math::log(epsilon_);
     const bool sinks = row.entropy_exceeds(-log_epsilon / 2);
-    const candidates::probability_threshold threshold{sinks ? log_epsilon / 2 : log_epsilon, 0, sinks ? 1.0 : 0.0};
+    const probability_threshold threshold{sinks ? log_epsilon / 2 : log_epsilon, 0, sinks ? 1.0 : 0.0};
     detail::keep_probable(row, threshold, min_keep_, at_border_);
   }
 

@@ -28,7 +28,7 @@ inline void keep_within(candidates& row, double least, std::size_t min_keep, tie
 }
 
 /// The same for tokens that reach a threshold of probability.
-inline void keep_probable(candidates& row, const candidates::probability_threshold& threshold, std::size_t min_keep,
+inline void keep_probable(candidates& row, const probability_threshold& threshold, std::size_t min_keep,
                           ties at_border = ties::lower_id) {
   min_keep = std::max<std::size_t>(min_keep, 1);
   if (at_border == ties::keep && row.count_probable(threshold) < min_keep) {

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <decant/core/dense_row.hpp>
+#include <decant/core/errors.hpp>
+#include <decant/core/listed_row.hpp>
+#include <decant/core/row_registry.hpp>
+#include <decant/core/token.hpp>
+#include <decant/math/half.hpp>
+#include <decant/math/kernels.hpp>
+#include <decant/math/scalar.hpp>
+
+namespace decant::detail {
+
+/// The lowest layer of candidates: what is stored of a row, in dense or in compact form, and how tokens are found in it
+/// by the order of their stored values. Knows nothing of scales and distributions.
+///
+/// Narrowings bisect: a value that enough blocks' peaks reach bounds the largest tokens from below, those are listed,
+/// and the list is cut by counting. What costs a pass is done once and remembered until the next edit.
+class stored_row {
+ public:
+  /// A narrowing that leaves at most this many tokens lists them; also where draws change method.
+  static constexpr std::size_t compact_limit = 4096;
+
+ protected:
+  static constexpr std::size_t whole_row = std::numeric_limits<std::size_t>::max();
+  static constexpr float beyond = listed_row::beyond;
+
+  stored_row() = default;
+  explicit stored_row(std::size_t list_limit) : list_limit_(list_limit) {}
+  stored_row(const stored_row&) = delete;
+  stored_row& operator=(const stored_row&) = delete;
+  ~stored_row() { release(); }
+
+  // ---- binding
+
+  void bind_span(std::span<float> row, std::size_t vocabulary_size) {
+    dense_.bind_mutable(row.data(), begin(row.size(), vocabulary_size));
+    const auto answer = row_registry::enter(row.data());
+    DECANT_ASSERT(answer != row_registry::answer::already_bound, "two candidates on one mutable row");
+    registered_ = answer == row_registry::answer::watched;
+  }
+  template <class Element>
+  void bind_span(std::span<const Element> row, std::size_t vocabulary_size) {
+    dense_.bind(row.data(), begin(row.size(), vocabulary_size));
+  }
+  void bind_span(std::span<bfloat16> row, std::size_t vocabulary_size) {
+    bind_span(std::span<const bfloat16>(row), vocabulary_size);
+  }
+  void bind_span(std::span<float16> row, std::size_t vocabulary_size) {
+    bind_span(std::span<const float16>(row), vocabulary_size);
+  }
+
+  /// Ends with the row before; the number of ids that the new one has.
+  std::size_t begin(std::size_t row_size, std::size_t vocabulary_size) {
+    release();
+    if (vocabulary_size == whole_row) vocabulary_size = row_size;
+    DECANT_ASSERT(vocabulary_size > 0, "a row needs at least one logit");
+    DECANT_ASSERT(vocabulary_size <= row_size, "the vocabulary is larger than the row");
+    vocabulary_size_ = vocabulary_size;
+    compact_ = false;
+    return vocabulary_size;
+  }
+
+  /// Ends the work on a row and restores it if it was edited.
+  void release() noexcept {
+    if (registered_) row_registry::leave(dense_.mutable_data());
+    registered_ = false;
+    dense_.release();
+    vocabulary_size_ = 0;
+    status_ = row_status::ok;
+    forget_facts();
+    list_.clear();
+  }
+
+  void check(token_id id) const {
+    DECANT_ASSERT(id >= 0 && static_cast<std::size_t>(id) < vocabulary_size_, "token id outside the vocabulary");
+  }
+
+  // ---- values
+
+  [[nodiscard]] float stored(token_id id) const noexcept {
+    if (!compact_) return dense_[id];
+    const std::size_t place = list_.find(id);
+    return place < list_.size() ? list_.values()[place] : gone;
+  }
+
+  /// Calls f(id, z) for every token that is not gone, ascending.
+  template <class F>
+  void each(F f) const {
+    if (!compact_) return dense_.each(f);
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (const entry e = list_[i]; !is_gone(e.logit)) f(e.id, e.logit);
+    }
+  }
+
+  /// The same for z >= threshold, of a good row that has been read.
+  template <class F>
+  void each_at_least(float threshold, F f) const {
+    if (!compact_) return dense_.each_at_least(threshold, f);
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (const entry e = list_[i]; e.logit >= threshold) f(e.id, e.logit);
+    }
+  }
+
+  void put(token_id id, float z) {
+    z = math::flush_denormal(z);
+    if (compact_) {
+      list_.values()[list_.find(id)] = z;
+    } else {
+      dense_.put(id, z);
+    }
+    forget_facts();
+  }
+
+  // ---- facts
+
+  /// Reads the row if an edit has happened since; whether it is good.
+  bool read() {
+    if (known_) return status_ == row_status::ok;
+    DECANT_ASSERT(vocabulary_size_ > 0, "no row is bound");
+    known_ = true;
+    if (compact_) return look_at_each();
+    const math::row_summary seen = dense_.measure();
+    if (seen.content == math::row_content::suspicious) return look_at_each();
+    max_ = seen.max;
+    status_ = is_gone(max_) ? row_status::empty : row_status::ok;
+    argmax_ = bad() ? no_token : dense_.first_of(max_);
+    counted_ = bad() || seen.content == math::row_content::finite;
+    size_ = bad() ? 0 : vocabulary_size_;
+    return !bad();
+  }
+
+  /// Reads token by token: a list, or a row that may hold a NaN or +inf.
+  bool look_at_each() {
+    size_ = 0;
+    counted_ = true;
+    max_ = gone;
+    argmax_ = no_token;
+    if (compact_ ? list_.holds_bad() : dense_.holds_bad()) {
+      status_ = row_status::not_finite;
+      return false;
+    }
+    each([&](token_id id, float z) {
+      ++size_;
+      if (argmax_ == no_token || z > max_) {
+        max_ = z;
+        argmax_ = id;
+      }
+    });
+    status_ = size_ == 0 ? row_status::empty : row_status::ok;
+    return status_ == row_status::ok;
+  }
+
+  /// The number of tokens of a good row that has been read.
+  std::size_t count() {
+    if (!counted_) size_ = dense_.count_at_least(dense_row::lowest);
+    counted_ = true;
+    return size_;
+  }
+
+  /// Whether that is more than `limit`, which often can be told without counting.
+  bool more_than(std::size_t limit) {
+    if (!counted_) {
+      const std::span<const float> peaks = dense_.peaks();
+      const auto used = math::kernels().count_at_least(peaks.data(), peaks.size(), dense_row::lowest);
+      if (used > limit) return true;
+      const std::size_t found = dense_.count_at_least(dense_row::lowest, limit);
+      if (found > limit) return true;
+      size_ = found;
+      counted_ = true;
+    }
+    return size_ > limit;
+  }
+
+  /// Known to be bad. Edits do not read: they only heed what has been found.
+  [[nodiscard]] bool bad() const noexcept { return status_ != row_status::ok; }
+
+  /// After an edit: nothing is known any more.
+  void forget_facts() noexcept {
+    if (bad()) return;
+    known_ = counted_ = false;
+    order_.clear();
+    changed();
+  }
+
+  /// The row stands differently: whoever has kept what followed from it asks anew.
+  void changed() noexcept {
+    ++stand_;
+    gathered_from_ = beyond;
+  }
+
+  // ---- lists and runs
+
+  /// A whole row that is not longer than a list may be is quicker to work on as one. Of a good row that has been read.
+  void list_small_row() {
+    if (compact_ || vocabulary_size_ > list_limit_) return;
+    collect_all(list_);
+    compact_ = true;
+    size_ = list_.size();
+    counted_ = true;
+  }
+
+  void collect_all(listed_row& out) const {
+    out.clear();
+    dense_.collect(dense_row::lowest, beyond, out);
+  }
+
+  /// Calls f(values, size) for runs of values of a dense row, -inf where gone, that are together the row; sizes are
+  /// multiples of 64. One run where the row is plain floats.
+  template <class F>
+  void each_run(F f) {
+    const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 : 0;
+    if (even > 0) f(dense_.data(), even * 64);
+    float buffer[64];
+    run_.resize(4096);
+    std::size_t used = 0;
+    for (std::size_t b = even; b < dense_.blocks(); ++b) {
+      if (is_gone(dense_.peaks()[b])) continue;
+      const dense_row::block at = dense_.block_at(b, buffer);
+      if (at.keep == ~std::uint64_t{0}) {
+        std::copy_n(at.values, 64, run_.data() + used);
+      } else {
+        std::fill_n(run_.data() + used, 64, gone);
+        for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+          run_[used + i] = at.values[i];
+        }
+      }
+      used += 64;
+      if (used < run_.size()) continue;
+      f(run_.data(), used);
+      used = 0;
+    }
+    if (used > 0) f(run_.data(), used);
+  }
+
+  /// Lists all tokens of a dense row from so far below a border on, if they lie in few blocks: to count them, and to
+  /// keep some of them. Whether it did.
+  bool list_from(float border, double below) {
+    if (compact_ || is_gone(border)) return false;
+    const float from = math::saturated(static_cast<double>(border) - below);
+    if (gathered_from_ <= from) return true;
+    const std::span<const float> peaks = dense_.peaks();
+    if (math::kernels().count_at_least(peaks.data(), peaks.size(), from) > list_limit_ / 8) return false;
+    listed_row& all = gathering();
+    all.clear();
+    dense_.collect(from, beyond, all);
+    gathered_from_ = from;
+    return true;
+  }
+  static constexpr double settled_reach = 1;
+
+  /// The list that narrowings work with. It no longer holds what it held.
+  listed_row& gathering() noexcept {
+    gathered_from_ = beyond;
+    return gathered_;
+  }
+
+  /// A border that means all tokens as one that kernels can compare with.
+  static float above_gone(float border) noexcept { return is_gone(border) ? dense_row::lowest : border; }
+
+  std::size_t count_from(float border) {
+    if (gathered_from_ <= border) return gathered_.count_at_least(border);
+    return compact_ ? list_.count_at_least(above_gone(border)) : dense_.count_at_least(above_gone(border));
+  }
+
+  // ---- the largest
+
+  static constexpr std::size_t sample_size = 2048;
+
+  /// Runs of sixteen values at even distances of a dense row, which has at least twice so many.
+  void take_sample() {
+    sample_.clear();
+    constexpr std::size_t run = 16, runs = sample_size / run;
+    const std::size_t step = vocabulary_size_ / run / runs;
+    float buffer[64];
+    for (std::size_t i = 0; i < runs; ++i) {
+      const std::size_t first = i * step * run;
+      const dense_row::block at = dense_.block_at(first / 64, buffer);
+      for (std::size_t j = first % 64; j < first % 64 + run; ++j) {
+        const float z = (at.keep >> j & 1) != 0 ? math::flush_denormal(at.values[j]) : gone;
+        sample_.add(static_cast<token_id>(first - first % 64 + j), z);
+      }
+    }
+  }
+
+  /// A value that about `count` tokens of a dense row reach, rather more; -inf's successor if that is a large part.
+  float sampled_threshold(double count) {
+    take_sample();
+    const double share = count / static_cast<double>(vocabulary_size_) * sample_size;
+    const auto rank = static_cast<std::size_t>(share + 4 * std::sqrt(share) + 4);
+    if (2 * rank >= sample_size || sample_.count_at_least(dense_row::lowest) < rank) {
+      return dense_row::lowest;
+    }
+    return sample_.nth(rank, dense_row::lowest, max_).logit;
+  }
+
+  /// Fills order_ with the first `count` tokens in descending order, all if there are not so many, and maybe more.
+  void sort_prefix(std::size_t count) {
+    if (!read()) return order_.clear();
+    if (order_.size() >= count) return;
+    // Grow by more than was asked, so that a caller who walks down pays for few sorts.
+    count = std::max({count, 2 * order_.size(), std::size_t{32}});
+    if (!more_than(count)) count = this->count();
+    if (order_.size() >= count) return;
+    gathered_.keep(gather(count));
+    order_.clear();
+    for (std::size_t i = 0; i < gathered_.size(); ++i) order_.push_back(gathered_[i]);
+    std::sort(order_.begin(), order_.end(), before);
+  }
+
+  /// The last of the first `count` tokens in descending order, of which there are more.
+  entry nth(std::size_t count) {
+    if (order_.size() >= count) return order_[count - 1];
+    if (compact_) return list_.nth(count, dense_row::lowest, max_);
+    const entry last = gather(count);
+    gathered_.keep(last);
+    return last.id == listed_row::any_id ? gathered_.last() : last;
+  }
+
+  /// Lists at least the first `count` tokens in descending order, of which there are more; returns the last of them.
+  entry gather(std::size_t count) {
+    const float threshold = gather_at_least(count);
+    return gathered_.nth(count, threshold, max_);
+  }
+
+  /// Lists, from some value on, the first `count` tokens in descending order at least, of which there are so many;
+  /// returns the value. Of those at the value itself there may be the first `count` alone.
+  float gather_at_least(std::size_t count) {
+    listed_row& out = gathering();
+    constexpr float lowest = dense_row::lowest;
+    if (compact_) {
+      out = list_;
+      return lowest;
+    }
+    const float threshold = std::max(peak_threshold(count), lowest);
+    if (threshold > lowest && collect_from(threshold, count, 4 * count + 4096, out)) return threshold;
+    // Where the largest lie side by side, or are more than blocks, a sample says more than peaks do.
+    if (vocabulary_size_ >= 2 * sample_size) {
+      const float sampled = sampled_threshold(static_cast<double>(count));
+      if (sampled > threshold) {
+        collect_from(sampled, count, vocabulary_size_, out);
+        if (out.size() >= count) return sampled;
+      }
+    }
+    collect_from(threshold, count, vocabulary_size_, out);
+    return threshold;
+  }
+
+  /// A value that the peaks of at least `count` blocks of a dense row reach, and, ties apart, of not many more; -inf if
+  /// there are not so many blocks, or nearly.
+  float peak_threshold(std::size_t count) {
+    const std::span<const float> peaks = dense_.peaks();
+    const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
+    if (dense_.bounded() || 4 * count > 3 * dense_.blocks() || reach(dense_row::lowest) < count) return gone;
+    if (reach(max_) >= count) return max_;
+    const std::size_t enough = count + count / 8 + 2;
+    bisection search(dense_row::lowest, max_);
+    while (search.next()) {
+      const std::size_t found = reach(search.middle());
+      if (found < count) {
+        search.lower();
+        continue;
+      }
+      search.raise();
+      if (found <= enough) break;
+    }
+    return search.low();
+  }
+
+  /// Lists the tokens of a dense row from a value on, of those at it the first `ties` at least. Gives up, and says so,
+  /// if they turn out to be more than `most`.
+  bool collect_from(float threshold, std::size_t ties, std::size_t most, listed_row& out) {
+    out.clear();
+    float low = threshold;
+    // Where many blocks reach the threshold, it may be ties that do.
+    const std::span<const float> peaks = dense_.peaks();
+    const std::size_t reached = math::kernels().count_at_least(peaks.data(), peaks.size(), threshold);
+    const std::size_t strip = reached > 2 * ties + 64 ? 16 : 128;
+    std::size_t left = ties, place = 0;
+    for (std::size_t b = 0; b < dense_.blocks(); b += strip) {
+      dense_.collect(low, beyond, b, std::min(b + strip, dense_.blocks()), out);
+      if (low == threshold && out.size() >= 2 * ties + 512) {
+        // Many: perhaps they are ties, of which no more are needed.
+        for (; place < out.size() && left > 0; ++place) left -= out[place].logit == threshold;
+        if (left == 0) {
+          out.keep({out[place - 1].id, threshold});
+          low = math::next_above(threshold);
+        }
+      }
+      if (out.size() > most) return false;
+    }
+    return true;
+  }
+
+  // ---- narrowing
+
+  /// Keeps the `count` largest, at least one. Reads the row.
+  void keep_largest(std::size_t count) {
+    if (!read() || !more_than(count)) return;
+    if (count <= 1) return keep_argmax();
+    if (compact_ || order_.size() >= count || count > list_limit_) return cut(nth(count), count);
+    gathered_.keep(gather(count));
+    adopt_gathered();
+  }
+
+  /// Keeps values from a border on, and the largest `min_keep`.
+  void keep_from(float border, std::size_t min_keep) {
+    if (is_gone(border)) return;
+    min_keep = std::max<std::size_t>(min_keep, 1);
+    // What lies in few blocks is listed at once.
+    if (list_from(border, 0)) {
+      gathered_.keep({listed_row::any_id, border});
+      gathered_from_ = beyond;
+      if (gathered_.size() < min_keep) return keep_largest(min_keep);
+      if (gathered_.size() <= list_limit_) return more_than(gathered_.size()) ? adopt_gathered() : void();
+    }
+    const std::size_t kept = count_from(border);
+    if (kept < min_keep) return keep_largest(min_keep);
+    if (more_than(kept)) cut({listed_row::any_id, border}, kept);
+  }
+
+  /// Keeps what is not after `last` in descending order: `count` tokens, which include the largest.
+  void cut(entry last, std::size_t count) {
+    changed();
+    if (order_.size() > count) order_.resize(count);
+    if (compact_) {
+      list_.keep(last);
+    } else if (count <= list_limit_) {
+      list_.clear();
+      dense_.collect(last.logit, beyond, list_);
+      if (last.id != listed_row::any_id) list_.keep(last);
+      compact_ = true;
+    } else {
+      dense_.set_bound(last);
+    }
+    size_ = count;
+    counted_ = true;
+  }
+
+  /// Makes what has been gathered the row.
+  void adopt_gathered() {
+    std::swap(list_, gathered_);
+    changed();
+    order_.clear();
+    compact_ = true;
+    size_ = list_.size();
+    counted_ = true;
+  }
+
+  /// The scan has found the argmax: no further pass.
+  void keep_argmax() {
+    changed();
+    order_.assign(1, {argmax_, max_});
+    list_.clear();
+    list_.add(argmax_, max_);
+    size_ = 1;
+    counted_ = true;
+    compact_ = true;
+  }
+
+  // ---- allowing
+
+  /// Whether so few bits are set; does not look further than that.
+  static bool has_at_most(std::span<const std::uint64_t> mask, std::size_t limit) noexcept {
+    std::size_t ones = 0;
+    for (const std::uint64_t word : mask) {
+      if (word == 0) continue;
+      ones += static_cast<std::size_t>(std::popcount(word));
+      if (ones > limit) return false;
+    }
+    return true;
+  }
+
+  /// Makes the list of a dense row, from the tokens that a mask allows.
+  void list_allowed(std::span<const std::uint64_t> mask) {
+    // All are asked for before the first is waited for.
+    list_.clear();
+    for (std::size_t word = 0; word < mask.size(); ++word) {
+      for (std::uint64_t left = mask[word]; left != 0; left &= left - 1) {
+        const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+        if (id >= vocabulary_size_) break;
+        dense_.prefetch(static_cast<token_id>(id));
+        list_.add(static_cast<token_id>(id), gone);
+      }
+    }
+    for (std::size_t i = 0; i < list_.size(); ++i) list_.values()[i] = dense_[list_.ids()[i]];
+    compact_ = true;
+  }
+
+  dense_row dense_;
+  listed_row list_;  // the row in compact form
+  std::size_t vocabulary_size_ = 0, list_limit_ = compact_limit;
+  bool registered_ = false, compact_ = false, known_ = false, counted_ = false;
+  row_status status_ = row_status::ok;
+  token_id argmax_ = no_token;
+  float max_ = gone;
+  std::size_t size_ = 0;
+  std::uint64_t stand_ = 1;  // another number after every change
+
+  listed_row gathered_, sample_;
+  float gathered_from_ = beyond;  // below `beyond`: gathered_ lists all tokens of the dense row from there on
+  std::vector<entry> order_;      // the first tokens in descending order
+  std::vector<float> run_;
+};
+
+}  // namespace decant::detail
