@@ -165,7 +165,7 @@ TEST_CASE("verification of several draws at once allocates nothing, once there i
     for (std::size_t i = 0; i < 3; ++i) drafted.add(q.ids[(seed + i) % q.size()]);
     decant::stream_decisions decide{decant::draw_stream(seed)};
     rule(drafted, [&](std::int32_t) -> const decant::law& { return p; }, decide, found);
-    rejected += found.path.empty() ? 1 : 0;
+    rejected += found.path.empty() ? 1U : 0U;
   }
   CHECK(decant::testing::allocations() == before);
   CHECK(rejected > 0);

@@ -100,7 +100,7 @@ struct residual_writer {
     ids[kept] = from[i];
     weights[kept] = rest;
     sum += positive_part(rest);
-    kept += rest > Number(0) ? 1 : 0;
+    kept += rest > Number(0) ? 1U : 0U;
   }
 };
 
