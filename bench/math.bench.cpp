@@ -88,17 +88,10 @@ std::vector<kernel_case> all_kernels() {
                   math::kernels().float_weights(row.data(), row.size() / 16 * 16, weighed, room.floats.data());
                   return room.floats[0];
                 }),
-      on<float>("weight_sum",
-                [](std::span<const float> row, workspace&) {
-                  double sum = 0;
-                  constexpr std::uint64_t every = ~std::uint64_t{0};
-                  const auto kernel = math::kernels().weight_sum;
-                  for (std::size_t i = 0; i + 64 <= row.size(); i += 64) sum += kernel(row.data() + i, every, weighed);
-                  return sum;
-                }),
       on<float>("quick_mass",
                 [](std::span<const float> row, workspace&) {
-                  return math::kernels().quick_mass(row.data(), row.size() / 64 * 64, math::quick_parameters_of(weighed));
+                  return math::kernels().quick_mass(row.data(), row.size() / 64 * 64,
+                                                    math::quick_parameters_of(weighed));
                 }),
       on<float>("exact_mass",
                 [](std::span<const float> row, workspace&) {

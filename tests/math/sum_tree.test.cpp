@@ -267,20 +267,4 @@ TEST_CASE("a dense tree has the bits of a sparse one of the leaves that are not 
   }
 }
 
-TEST_CASE("a few slots of a block sum to the bits of the whole", "[math][sum_tree]") {
-  test_bits::splitmix next(77);
-  for (int round = 0; round < 20000; ++round) {
-    decant::math::block_weights w{};
-    const std::size_t wanted = 1 + next.below(12);
-    for (std::size_t i = 0; i < wanted; ++i) w[next.below(64)] = next.unit() * std::exp2(next.between(-40, 0));
-    std::vector<std::uint32_t> slots;
-    for (std::uint32_t i = 0; i < 64; ++i) {
-      if (w[i] > 0) slots.push_back(i);
-    }
-    const double sum = decant::math::sparse_block_sum(
-        slots.size(), [&](std::size_t i) { return slots[i]; }, [&](std::size_t i) { return w[slots[i]]; });
-    REQUIRE(bits_of(sum) == bits_of(sum_block(w)));
-  }
-}
-
 }  // namespace sum_tree_test

@@ -243,8 +243,9 @@ class candidates : private detail::weighed_row {
     DECANT_ASSERT(good, "a bad row has no law");
     const math::weight_map weight(max_, scale_);
     if (can_sum_quickly()) return {weight, quick_mass()};
-    sum_blocks(weight);
-    return {weight, blocks_.total()};
+    double total = 0;
+    each_weight(weight, [&](token_id, double w) { total = math::rounded(total + w); });
+    return {weight, total};
   }
 
   /// The natural logarithm of the probability that a token, whose logit stands as it stood, had in that law.
@@ -448,7 +449,7 @@ class candidates : private detail::weighed_row {
       out.block_bounds.resize(dense_.blocks());
       bound_blocks(weight, out.block_bounds);
     }
-    out.total = sum_of_weights(out.ids, out.weights, blocks_);
+    out.total = sum_of_weights(out.weights);
   }
 
   /// Draws a token from the distribution as it stands, no_token on a bad row; a single token left needs no random
@@ -461,19 +462,26 @@ class candidates : private detail::weighed_row {
       return decant::draw(hooked_, draws, why, index, blocks_);
     }
     const math::weight_map weight(max_, scale_);
-    const auto fill = [&](const math::sum_tree::node& leaf, math::block_weights& out) {
-      const bool known = !compact_ || leaf.begin > 0;
-      fill_block(leaf.index, known ? leaf.begin : list_.first_from(static_cast<token_id>(64 * leaf.index)), weight,
-                 out);
-    };
     if (drawn_by_rejection()) {
       bound_blocks(weight, bounds_.assign(dense_.blocks()));
       if (compact_) weigh_list(weight);
       bounds_.build();
-      return detail::draw_from_blocks(bounds_, true, draws, why, index, fill);
+      return detail::draw_from_blocks(
+          bounds_, draws, why, index,
+          [&](const math::sum_tree::node& leaf, math::block_weights& out) { fill_block(leaf.index, weight, out); });
     }
-    sum_blocks(weight);
-    return detail::draw_from_blocks(blocks_, false, draws, why, index, fill);
+    list_small_row();
+    double total = 0;
+    each_weight(weight, [&](token_id, double w) { total = math::rounded(total + w); });
+    const double target = math::product(draws.uniform(why, index), total);
+    double sum = 0;
+    token_id drawn = no_token;
+    each_weight(weight, [&](token_id id, double w) {
+      // The first at which the running sum exceeds the target; the last, should rounding let none.
+      if (drawn == no_token || !(target < sum)) drawn = id;
+      sum = math::rounded(sum + w);
+    });
+    return drawn;
   }
 
   /// The token of the largest logit, the lowest id among equals; no_token on a bad row. Reads the row.
@@ -531,7 +539,7 @@ class candidates : private detail::weighed_row {
     const std::span<const float> peaks = dense_.peaks();
     for (std::size_t b = 0; b < dense_.blocks(); ++b) {
       if (is_gone(peaks[b])) continue;
-      fill_block(b, 0, weight, weights);
+      fill_block(b, weight, weights);
       for (std::size_t i = 0; i < 64; ++i) {
         if (weights[i] > 0) f(static_cast<token_id>(b * 64 + i), weights[i]);
       }
@@ -563,40 +571,8 @@ class candidates : private detail::weighed_row {
     for (std::size_t b = 0; b < out.size(); ++b) out[b] = dense_.peak_is_kept(b) ? out[b] : 0;
   }
 
-  /// Builds the tree of the sums of all blocks' weights.
-  void sum_blocks(const math::weight_map& weight) {
-    blocks_.clear();
-    push_sums(weight);
-    blocks_.build();
-  }
-
-  void push_sums(const math::weight_map& weight) {
-    if (compact_) return push_list_sums(weight);
-    math::block_weights slots;
-    const std::span<const float> peaks = dense_.peaks();
-    const float border = dense_.bounded() ? dense_.bound() : detail::dense_row::lowest;
-    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
-      if (!(peaks[b] >= border)) continue;
-      if (weight.in_float()) {
-        float buffer[64];
-        const detail::dense_row::block at = dense_.block_at(b, buffer);
-        const double sum = math::kernels().weight_sum(at.values, at.keep, weight.parameters());
-        if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, 0);
-      } else {
-        fill_block(b, 0, weight, slots);
-        const double sum = math::sum_block(slots);
-        if (sum > 0) blocks_.push(static_cast<std::uint32_t>(b), sum, 0);
-      }
-    }
-  }
-
-  void push_list_sums(const math::weight_map& weight) {
-    weigh_list(weight);
-    detail::push_block_sums(blocks_, list_.ids(), std::span<const float>(list_weights_));
-  }
-
-  /// The weights of block b; in compact form, where the list has been weighed, `begin` is its first place.
-  void fill_block(std::size_t b, std::size_t begin, const math::weight_map& weight, math::block_weights& out) const {
+  /// The weights of block b; of a list that has been weighed.
+  void fill_block(std::size_t b, const math::weight_map& weight, math::block_weights& out) const {
     out.fill(0);
     const auto store = [&](token_id id, float z) {
       out[static_cast<std::size_t>(id) % 64] = static_cast<double>(weight(z));
@@ -608,7 +584,8 @@ class candidates : private detail::weighed_row {
     }
     if (!compact_) return dense_.each_in_block(b, store);
     const std::span<const token_id> ids = list_.ids();
-    for (std::size_t i = begin; i < ids.size() && static_cast<std::size_t>(ids[i]) / 64 == b; ++i) {
+    for (std::size_t i = list_.first_from(static_cast<token_id>(64 * b));
+         i < ids.size() && static_cast<std::size_t>(ids[i]) / 64 == b; ++i) {
       out[static_cast<std::size_t>(ids[i]) % 64] = static_cast<double>(list_weights_[i]);
     }
   }

@@ -21,7 +21,7 @@ namespace decant {
 struct law {
   std::vector<token_id> ids;    ///< ascending
   std::vector<double> weights;  ///< positive, not normalised
-  double total = 0;             ///< the sum of the weights, in the order of math::sum_tree
+  double total = 0;             ///< the sum of the weights, in ascending id
 
   /// For laws drawn by block rejection, else empty: an upper bound of the weight of ids 64 b .. 64 b + 63 together.
   std::vector<double> block_bounds;
@@ -50,29 +50,41 @@ struct law {
 
 namespace detail {
 
-/// Draws from blocks of 64 ids. `fill(leaf, weights)` writes the 64 weights of a leaf of the tree, which is one block.
+/// The sum of weights, and the place of the first one at which a running sum exceeds a target: both add one weight
+/// after the other, so that a target below the sum is always reached.
+[[nodiscard]] inline double running_sum(std::span<const double> weights) noexcept {
+  double sum = 0;
+  for (const double w : weights) sum = math::rounded(sum + w);
+  return sum;
+}
+[[nodiscard]] inline std::size_t place_of(double target, std::span<const double> weights) noexcept {
+  double sum = 0;
+  std::size_t place = 0;
+  for (; place + 1 < weights.size(); ++place) {
+    sum = math::rounded(sum + weights[place]);
+    if (target < sum) break;
+  }
+  return place;
+}
+
+/// Draws by block rejection. The leaves of the tree, one a block of 64 ids, hold upper bounds of the blocks' weights,
+/// so that no weight outside the blocks tried is ever computed; `fill(leaf, weights)` writes the 64 weights of one.
 ///
-/// Inverse CDF (`reject` false): the leaves hold exact sums; the block is found from one number, then the slot.
-///
-/// Block rejection (`reject` true): the leaves hold upper bounds, so no weight outside the blocks tried is ever
-/// computed. A block is drawn by its bound and accepted with probability sum / bound; on rejection its sum replaces its
-/// bound. Whatever the state, the chance to accept and return a token is its weight times a constant: the law is exact.
+/// A block is drawn by its bound and accepted with probability sum / bound; on rejection its sum replaces its bound.
+/// Whatever the state, the chance to accept and return a token is its weight times a constant: the law is exact.
 template <class Tree, class Fill>
-token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, purpose why, std::uint32_t index,
-                          const Fill& fill) {
+token_id draw_from_blocks(Tree& blocks, const draw_stream& draws, purpose why, std::uint32_t index, const Fill& fill) {
   math::block_weights weights;
   for (std::uint32_t trial = 0;; ++trial) {
     double target = math::product(draws.uniform(why, index, 2 * trial), blocks.total());
     const std::size_t place = blocks.find(target);
     const auto& leaf = blocks.leaf(place);
     fill(leaf, weights);
-    if (reject) {
-      const double sum = math::sum_block(weights);
-      target = math::product(draws.uniform(why, index, 2 * trial + 1), leaf.value);
-      if (!(target < sum)) {
-        blocks.replace(place, sum);
-        continue;
-      }
+    const double sum = math::sum_block(weights);
+    target = math::product(draws.uniform(why, index, 2 * trial + 1), leaf.value);
+    if (!(target < sum)) {
+      blocks.replace(place, sum);
+      continue;
     }
     double cumulative = 0;
     std::size_t last = 0;
@@ -86,51 +98,11 @@ token_id draw_from_blocks(Tree& blocks, bool reject, const draw_stream& draws, p
   }
 }
 
-/// Pushes one leaf a block with the exact sum of its weights, unless that is 0; a leaf's tag is the place of its first
-/// token. Asks few questions whose answers a processor cannot guess: how many tokens a block has is one.
-template <class Weight>
-void push_block_sums(math::sum_tree& blocks, std::span<const token_id> ids, std::span<const Weight> weights) {
-  const std::size_t size = ids.size();
-  // Where most blocks have one, the question is easy.
-  const bool sparse = size == 0 || static_cast<std::size_t>(ids[size - 1] - ids[0]) / 64 > size;
-  const auto slot = [&](std::size_t i) { return static_cast<std::uint32_t>(ids[i]) % 64; };
-  const auto weight = [&](std::size_t i) { return static_cast<double>(weights[i]); };
-  for (std::size_t begin = 0; begin < size;) {
-    const token_id block = ids[begin] / 64;
-    std::size_t count = 1;
-    double sum = 0;
-    if (!sparse && begin + 3 < size && ids[begin + 3] / 64 != block) {
-      // At most three, in arithmetic: the two whose branches of the tree of block_sum join first, and the third.
-      const std::size_t second = ids[begin + 1] / 64 == block, third = ids[begin + 2] / 64 == block;
-      count += second + third;
-      const double w[5] = {weight(begin), weight(begin + 1) * static_cast<double>(second),
-                           weight(begin + 2) * static_cast<double>(third), weight(begin), w[1]};
-      const std::uint32_t at_a = math::leaf_of_slot(slot(begin)), at_b = math::leaf_of_slot(slot(begin + 1)),
-                          at_c = math::leaf_of_slot(slot(begin + 2));
-      const std::uint32_t ab = at_a ^ at_b, bc = at_b ^ at_c, ca = at_c ^ at_a;
-      const std::size_t bc_first = (bc < ab) & (bc < ca), ca_first = (ca < ab) & (ca < bc);
-      const std::size_t last = (1 - bc_first) * (2 - ca_first);
-      sum = math::rounded(math::rounded(w[last + 1] + w[last + 2]) + w[last]);
-    } else {
-      while (begin + count < size && ids[begin + count] / 64 == block) ++count;
-      sum = math::sparse_block_sum(
-          count, [&](std::size_t i) { return slot(begin + i); }, [&](std::size_t i) { return weight(begin + i); });
-    }
-    if (sum > 0) blocks.push(static_cast<std::uint32_t>(block), sum, static_cast<std::uint32_t>(begin));
-    begin += count;
-  }
-}
-
 }  // namespace detail
 
 /// The sum of a law's weights in the order that draws use; call it after changing weights by hand. O(size).
-inline double sum_of_weights(std::span<const token_id> ids, std::span<const double> weights,
-                             math::sum_tree& workspace) {
-  workspace.clear();
-  if (ids.empty()) return 0;
-  detail::push_block_sums(workspace, ids, weights);
-  workspace.build();
-  return workspace.total();
+[[nodiscard]] inline double sum_of_weights(std::span<const double> weights) noexcept {
+  return detail::running_sum(weights);
 }
 
 /// Draws a token from a law, no_token from an empty one. O(size); allocates only while `workspace` grows.
@@ -139,24 +111,21 @@ inline token_id draw(const law& from, const draw_stream& draws, purpose why, std
   if (from.empty()) return no_token;
   if (from.size() == 1) return from.ids[0];
   if (draws.hook() != nullptr) return from.ids[draws.hook()->choose(draws.key(why, index), from.weights, from.total)];
+  if (from.block_bounds.empty()) {
+    const double target = math::product(draws.uniform(why, index), from.total);
+    return from.ids[detail::place_of(target, from.weights)];
+  }
   workspace.clear();
-  const bool reject = !from.block_bounds.empty();
-  if (reject) {
-    for (std::size_t b = 0; b < from.block_bounds.size(); ++b) {
-      if (from.block_bounds[b] > 0) workspace.push(static_cast<std::uint32_t>(b), from.block_bounds[b]);
-    }
-  } else {
-    detail::push_block_sums<double>(workspace, from.ids, from.weights);
+  for (std::size_t b = 0; b < from.block_bounds.size(); ++b) {
+    if (from.block_bounds[b] > 0) workspace.push(static_cast<std::uint32_t>(b), from.block_bounds[b]);
   }
   workspace.build();
   return detail::draw_from_blocks(
-      workspace, reject, draws, why, index, [&](const math::sum_tree::node& leaf, math::block_weights& out) {
+      workspace, draws, why, index, [&](const math::sum_tree::node& leaf, math::block_weights& out) {
         out.fill(0);
         const auto first = static_cast<token_id>(leaf.index * 64);
         auto place =
-            reject
-                ? static_cast<std::size_t>(std::lower_bound(from.ids.begin(), from.ids.end(), first) - from.ids.begin())
-                : std::size_t{leaf.begin};
+            static_cast<std::size_t>(std::lower_bound(from.ids.begin(), from.ids.end(), first) - from.ids.begin());
         for (; place < from.ids.size() && from.ids[place] - first < 64; ++place) {
           out[static_cast<std::size_t>(from.ids[place] - first)] = from.weights[place];
         }

@@ -81,7 +81,6 @@ class weighed_row : public stored_row {
 
   // ---- masses
 
-
   void measure_mass() {
     if (mass_known()) return;
     mass_at_ = stand_;

@@ -28,7 +28,6 @@ struct kernel_table {
   void (*widen_f16)(const float16*, float*) noexcept;
   void (*weights)(const float*, std::uint64_t, const weight_parameters&, block_weights&) noexcept;
   void (*float_weights)(const float*, std::size_t, const weight_parameters&, float*) noexcept;
-  double (*weight_sum)(const float*, std::uint64_t, const weight_parameters&) noexcept;
   double (*block_sum)(const double*) noexcept;
   void (*exps)(const float*, std::size_t, float, double, double*) noexcept;
   portable::mass_sums (*exact_mass)(const float*, std::size_t, float, double) noexcept;
@@ -55,7 +54,6 @@ struct kernel_table {
    name::widen<float16>,     \
    name::weights,            \
    name::float_weights,      \
-   name::weight_sum,         \
    name::block_sum,          \
    name::exps,               \
    name::exact_mass,         \

@@ -306,25 +306,6 @@ DECANT_AVX2_INLINE __m256 sum_of_four(__m256 a, __m256 b, __m256 c, __m256 d) no
   return kept(_mm256_add_ps(kept(_mm256_add_ps(a, b)), kept(_mm256_add_ps(c, d))));
 }
 
-DECANT_AVX2 inline double weight_sum(const float* values, std::uint64_t keep, const weight_parameters& p) noexcept {
-  wide_sum sum;
-  const __m256 reference = _mm256_set1_ps(p.reference), narrow = _mm256_set1_ps(p.narrow);
-#pragma GCC unroll 2
-  for (std::size_t j = 0; j < 2; ++j) {
-    __m256 w[4];
-#pragma GCC unroll 4
-    for (std::size_t k = 0; k < 4; ++k) {
-      w[k] = _mm256_and_ps(lanes_of(keep >> (16 * k + 8 * j)),
-                           exp2_weights(exponents(load(values + 16 * k + 8 * j), reference, narrow)));
-    }
-    sum.lane[2 * j] = kept(_mm256_add_pd(kept(_mm256_add_pd(low_half(w[0]), low_half(w[1]))),
-                                         kept(_mm256_add_pd(low_half(w[2]), low_half(w[3])))));
-    sum.lane[2 * j + 1] = kept(_mm256_add_pd(kept(_mm256_add_pd(high_half(w[0]), high_half(w[1]))),
-                                             kept(_mm256_add_pd(high_half(w[2]), high_half(w[3])))));
-  }
-  return folded(sum);
-}
-
 /// math::exp in 4 lanes, for x <= 0.
 DECANT_AVX2_INLINE __m256d exp_of_negative(__m256d x) noexcept {
   using c = exp_constants;

@@ -273,21 +273,6 @@ DECANT_AVX512 inline void float_weights(const float* values, std::size_t n, cons
   }
 }
 
-DECANT_AVX512 inline double weight_sum(const float* values, std::uint64_t keep, const weight_parameters& p) noexcept {
-  const __m512 reference = _mm512_set1_ps(p.reference), narrow = _mm512_set1_ps(p.narrow);
-  __m512 w[4];
-#pragma GCC unroll 4
-  for (std::size_t j = 0; j < 4; ++j) {
-    w[j] = _mm512_maskz_mov_ps(static_cast<__mmask16>(keep >> (16 * j)),
-                               exp2_weights(exponents(load(values + 16 * j), reference, narrow)));
-  }
-  const __m512d low = kept(_mm512_add_pd(kept(_mm512_add_pd(low_half(w[0]), low_half(w[1]))),
-                                         kept(_mm512_add_pd(low_half(w[2]), low_half(w[3])))));
-  const __m512d high = kept(_mm512_add_pd(kept(_mm512_add_pd(high_half(w[0]), high_half(w[1]))),
-                                          kept(_mm512_add_pd(high_half(w[2]), high_half(w[3])))));
-  return folded(low, high);
-}
-
 /// math::exp in 8 lanes, for x <= 0.
 DECANT_AVX512_INLINE __m512d exp_of_negative(__m512d x) noexcept {
   using c = exp_constants;

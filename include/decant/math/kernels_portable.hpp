@@ -163,13 +163,6 @@ DECANT_STRICT inline double block_sum(const double* w) noexcept {
   return lane[0];
 }
 
-/// The sum of those weights, as block_sum adds them.
-DECANT_STRICT inline double weight_sum(const float* values, std::uint64_t keep, const weight_parameters& p) noexcept {
-  block_weights w;
-  weights(values, keep, p, w);
-  return block_sum(w.data());
-}
-
 /// out[i] = e^(scale (values[i] - reference)), by math::exp; n is a multiple of 16 and no value is above the reference.
 DECANT_STRICT inline void exps(const float* values, std::size_t n, float reference, double scale,
                                double* out) noexcept {

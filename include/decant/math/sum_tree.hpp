@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,30 +15,6 @@ namespace decant::math {
 /// The sum of 64 slots in one fixed order: the bits do not depend on how it is computed.
 inline double sum_block(const double* w) noexcept { return kernels().block_sum(w); }
 inline double sum_block(const block_weights& w) noexcept { return sum_block(w.data()); }
-
-/// Where a slot of a block stands among the leaves of the tree that sum_block adds up, whose branches join 16 apart
-/// first, then 32, 8, 4, 2 and 1. Two leaves join where the highest bit of their difference is.
-[[nodiscard]] constexpr std::uint32_t leaf_of_slot(std::uint32_t slot) noexcept {
-  constexpr auto table = [] {
-    std::array<std::uint8_t, 64> leaves{};
-    for (std::uint32_t s = 0; s < 64; ++s) {
-      const auto bit = [&](std::uint32_t from, std::uint32_t to) { return (s >> from & 1) << to; };
-      leaves[s] = static_cast<std::uint8_t>(bit(0, 5) | bit(1, 4) | bit(2, 3) | bit(3, 2) | bit(5, 1) | bit(4, 0));
-    }
-    return leaves;
-  }();
-  return table[slot];
-}
-
-/// sum_block of a few slots: `slot(i)` and `weight(i)` for i < count; count > 0.
-template <class Slot, class Weight>
-double sparse_block_sum(std::size_t count, Slot slot, Weight weight) noexcept {
-  if (count == 1) return weight(0);
-  if (count == 2) return rounded(weight(0) + weight(1));  // whatever the order of the sum
-  block_weights slots{};
-  for (std::size_t i = 0; i < count; ++i) slots[slot(i)] = weight(i);
-  return sum_block(slots);
-}
 
 /// A sparse tree of sums with 64 children a node: finds the leaf that a cumulative weight falls into.
 ///
@@ -135,9 +110,10 @@ class sum_tree {
   }
 
   static double sum(std::span<const node> siblings) noexcept {
-    return sparse_block_sum(
-        siblings.size(), [&](std::size_t i) { return siblings[i].index % 64; },
-        [&](std::size_t i) { return siblings[i].value; });
+    if (siblings.size() == 1) return siblings[0].value;
+    block_weights slots{};
+    for (const node& s : siblings) slots[s.index % 64] = s.value;
+    return sum_block(slots);
   }
 
   std::vector<std::vector<node>> levels_;

@@ -234,7 +234,7 @@ class sequences_without_replacement {
         nodes_[path_[depth]] = {};
         spare_.push_back(path_[depth]);
       }
-      unused.total = sum_of_weights(unused.ids, unused.weights, workspace_);
+      unused.total = sum_of_weights(unused.weights);
       parent.left = unused.total / parent.total;
     }
   }

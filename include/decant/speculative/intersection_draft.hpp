@@ -82,7 +82,7 @@ class intersection_draft {
         out.weights.push_back(weight);
       }
     }
-    out.total = sum_of_weights(out.ids, out.weights, sums_);
+    out.total = sum_of_weights(out.weights);
   }
 
   detail::foreign_text<M, D> text_;

@@ -115,7 +115,7 @@ class sampled_tree : public made_or_error<sampled_tree<R, D>> {
     rest_.weights.erase(rest_.weights.begin() + (place - rest_.ids.begin()));
     rest_.ids.erase(place);
     rest_.block_bounds.clear();
-    rest_.total = sum_of_weights(rest_.ids, rest_.weights, sums_);
+    rest_.total = sum_of_weights(rest_.weights);
   }
 
   R rows_;
