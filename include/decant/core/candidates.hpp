@@ -63,6 +63,8 @@ class candidates : private detail::weighed_row {
   candidates() = default;
   /// With another limit for lists, which changes how things are stored and nothing else: for tests.
   explicit candidates(std::size_t list_limit) : weighed_row(list_limit) {}
+  candidates(const candidates&) = delete;
+  candidates& operator=(const candidates&) = delete;
 
   // ---- the row
 
