@@ -94,6 +94,10 @@ TEST_CASE("the value from which on weights reach a mass", "[core][mass_search]")
     CHECK(value <= made.sorted[at].logit);
     CHECK(value > made.sorted[at].logit - 0.01F);
     CHECK(search.mass_from(value) >= wanted);
+    const float beyond = search.value_beyond(wanted, made.sorted[0].logit);
+    CHECK(search.mass_from(beyond) < wanted);
+    CHECK(beyond > value);
+    CHECK(beyond < value + 0.01F);
     CHECK(search.value_near(made.mass.back() * 1.01, made.sorted[0].logit) == lowest);
   }
 }

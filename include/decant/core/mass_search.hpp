@@ -49,13 +49,10 @@ class mass_search {
 
   /// A value from which on the weights reach a mass, nearly the largest; the lowest float if all do not. None is above
   /// `high`.
-  [[nodiscard]] float value_near(double mass, float high) const {
-    bisection search(bisection::lowest, math::next_above(high));
-    for (int steps = 0; steps < 18 && search.next(); ++steps) {
-      mass_from(search.middle()) >= mass ? search.raise() : search.lower();
-    }
-    return search.low();
-  }
+  [[nodiscard]] float value_near(double mass, float high) const { return around(mass, high).low(); }
+
+  /// A value from which on the weights do not reach a mass, nearly the smallest.
+  [[nodiscard]] float value_beyond(double mass, float high) const { return around(mass, high).high(); }
 
   /// The sum of the weights from a value on.
   [[nodiscard]] double mass_from(float threshold) const {
@@ -197,6 +194,15 @@ class mass_search {
 
  private:
   static constexpr std::size_t few = 8;
+
+  /// The values between which weights begin to reach a mass, as closely as a few steps tell.
+  [[nodiscard]] bisection around(double mass, float high) const {
+    bisection search(bisection::lowest, math::next_above(high));
+    for (int steps = 0; steps < 18 && search.next(); ++steps) {
+      mass_from(search.middle()) >= mass ? search.raise() : search.lower();
+    }
+    return search;
+  }
 
   [[nodiscard]] double weight(float z) const {
     return math::exp(math::product(scale_, static_cast<double>(z) - static_cast<double>(top_)));

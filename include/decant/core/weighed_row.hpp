@@ -422,7 +422,7 @@ class weighed_row : public stored_row {
       nucleus_.weigh(between, max_, scale_);
       return keep_place(nucleus_.find(between, bounds, sums.above, above, low, about), min_keep);
     }
-    const float high = math::next_above(nucleus_.value_near(std::max(0.0, sampled - reach), max_));
+    const float high = nucleus_.value_beyond(std::max(0.0, sampled - reach), max_);
     dense_.collect(about, high, between);
     const double mass = nucleus_.weigh(between, max_, scale_);
     return keep_place(nucleus_.find(between, bounds, sums.above - mass, above - between.size(), about, high), min_keep);
