@@ -80,7 +80,8 @@ void measure(benchmark::State& state, M& model, double t, std::size_t depth, std
         if (turn > 0) continue;
         sum.rounds += run.statistics.rounds;
         sum.tokens += run.statistics.tokens;
-        for (std::size_t i = 0; i < std::min(depth, run.statistics.tried.size()); ++i) {
+        for (std::size_t i = 0; i < std::min({depth, run.statistics.tried.size(), run.statistics.accepted.size()});
+             ++i) {
           accepted[i] += static_cast<double>(run.statistics.accepted[i]);
           tried[i] += static_cast<double>(run.statistics.tried[i]);
         }

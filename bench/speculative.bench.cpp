@@ -216,6 +216,7 @@ void measure_driver(benchmark::State& state, proposal mode) {
     }
     state.SetIterationTime(bench::detail::median(with) - bench::detail::median(without));
   }
+  state.counters["tokens_per_second"] = 1 / (bench::detail::median(with) - bench::detail::median(without));
   state.counters["with_us"] = bench::detail::median(with) * 1e6;
   state.counters["without_us"] = bench::detail::median(without) * 1e6;
 }
