@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,9 +24,9 @@ using namespace decant;
 struct pair_setup {
   shipped_model shipped = shipped_model::load();
   transformer small = shipped_model::load(DECANT_MODELS_DIR "/draft.bin").model;
-  checkpoint weights = present(read_checkpoint(DECANT_MODELS_DIR "/target.bin"));
-  token_heads heads = present(token_heads::load(DECANT_MODELS_DIR "/heads.bin"));
-  feature_drafter features = present(feature_drafter::load(DECANT_MODELS_DIR "/features.bin", weights));
+  checkpoint weights = shipped_model::present(read_checkpoint(DECANT_MODELS_DIR "/target.bin"));
+  token_heads heads = shipped_model::present(token_heads::load(DECANT_MODELS_DIR "/heads.bin"));
+  feature_drafter features = shipped_model::present(feature_drafter::load(DECANT_MODELS_DIR "/features.bin", weights));
   headed_transformer headed{shipped.model, heads};
   early_exit_transformer early{weights};
   std::vector<std::vector<token_id>> prompts;
@@ -41,14 +39,6 @@ struct pair_setup {
   static pair_setup& get() {
     static pair_setup all;
     return all;
-  }
-
- private:
-  template <class T>
-  static T present(result<T> loaded) {
-    if (loaded) return std::move(loaded).value();
-    std::fprintf(stderr, "%s\n", loaded.error().text().c_str());
-    std::exit(1);
   }
 };
 

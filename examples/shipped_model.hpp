@@ -22,7 +22,7 @@ struct shipped_model {
     return {std::move(model), std::move(tokenizer)};
   }
 
- private:
+  /// What has been loaded; else says why not, and ends the program.
   template <class T>
   static T present(decant::result<T> loaded) {
     if (loaded) return std::move(loaded).value();

@@ -459,31 +459,18 @@ class candidates : private detail::weighed_row {
   [[nodiscard]] token_id draw(const draw_stream& draws, purpose why = purpose::sample, std::uint32_t index = 0) {
     if (!read()) return no_token;
     if (!more_than(1)) return argmax();
-    if (draws.hook() != nullptr) {
-      probabilities(hooked_);
-      return decant::draw(hooked_, draws, why, index, blocks_);
+    if (draws.hook() != nullptr || !drawn_by_rejection()) {
+      probabilities(drawn_);
+      return decant::draw(drawn_, draws, why, index, blocks_);
     }
+    // No law is listed: few of its blocks are looked at.
     const math::weight_map weight(max_, scale_);
-    if (drawn_by_rejection()) {
-      bound_blocks(weight, bounds_.assign(dense_.blocks()));
-      if (compact_) weigh_list(weight);
-      bounds_.build();
-      return detail::draw_from_blocks(
-          bounds_, draws, why, index,
-          [&](const math::sum_tree::node& leaf, math::block_weights& out) { fill_block(leaf.index, weight, out); });
-    }
-    list_small_row();
-    double total = 0;
-    each_weight(weight, [&](token_id, double w) { total = math::rounded(total + w); });
-    const double target = math::product(draws.uniform(why, index), total);
-    double sum = 0;
-    token_id drawn = no_token;
-    each_weight(weight, [&](token_id id, double w) {
-      // The first at which the running sum exceeds the target; the last, should rounding let none.
-      if (drawn == no_token || !(target < sum)) drawn = id;
-      sum = math::rounded(sum + w);
-    });
-    return drawn;
+    bound_blocks(weight, bounds_.assign(dense_.blocks()));
+    if (compact_) weigh_list(weight);
+    bounds_.build();
+    return detail::draw_from_blocks(
+        bounds_, draws, why, index,
+        [&](const math::sum_tree::node& leaf, math::block_weights& out) { fill_block(leaf.index, weight, out); });
   }
 
   /// The token of the largest logit, the lowest id among equals; no_token on a bad row. Reads the row.
@@ -608,7 +595,7 @@ class candidates : private detail::weighed_row {
   std::vector<std::uint64_t> allowed_;
   math::sum_tree blocks_;
   math::dense_sum_tree bounds_;
-  law hooked_;
+  law drawn_;
 };
 
 }  // namespace decant

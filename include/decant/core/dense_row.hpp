@@ -235,18 +235,27 @@ class dense_row {
   /// Whether `measure` would be a pass over plain floats, along which more can be summed.
   [[nodiscard]] bool measures_floats() const noexcept { return !measured_ && is_plain(); }
 
-  /// Measures such a row, and sums the rough weights of all its whole blocks along the way.
+  /// Measures such a row, and sums its rough weights along the way.
   double measure_with_mass(const math::rough_parameters& rough) {
     double mass = 0;
     prepare_peaks();
     summary_ = math::kernels().peaks_and_mass(row_.f32, size_, peaks_.data(), rough, mass);
-    return mass;
+    if (size_ % 64 == 0) return mass;
+    float buffer[64], peak = 0;
+    double rest = 0;
+    math::kernels().peaks_and_mass(block_at(blocks() - 1, buffer).values, 64, &peak, rough, rest);
+    return mass + rest;
   }
   /// The same for their moments about a reference.
   math::portable::moment_sums measure_with_moments(float reference) {
     math::portable::moment_sums sums;
     prepare_peaks();
     summary_ = math::kernels().peaks_and_spread(row_.f32, size_, peaks_.data(), reference, sums);
+    for (std::size_t i = size_ / 64 * 64; i < size_; ++i) {
+      const double d = static_cast<double>(plain(i)) - static_cast<double>(reference);
+      sums.sum += d;
+      sums.squares += math::product(d, d);
+    }
     return sums;
   }
 

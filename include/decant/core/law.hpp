@@ -50,13 +50,7 @@ struct law {
 
 namespace detail {
 
-/// The sum of weights, and the place of the first one at which a running sum exceeds a target: both add one weight
-/// after the other, so that a target below the sum is always reached.
-[[nodiscard]] inline double running_sum(std::span<const double> weights) noexcept {
-  double sum = 0;
-  for (const double w : weights) sum = math::rounded(sum + w);
-  return sum;
-}
+/// The place of the first weight at which their running sum exceeds a target; of the last, should rounding let none.
 [[nodiscard]] inline std::size_t place_of(double target, std::span<const double> weights) noexcept {
   double sum = 0;
   std::size_t place = 0;
@@ -102,7 +96,9 @@ token_id draw_from_blocks(Tree& blocks, const draw_stream& draws, purpose why, s
 
 /// The sum of a law's weights in the order that draws use; call it after changing weights by hand. O(size).
 [[nodiscard]] inline double sum_of_weights(std::span<const double> weights) noexcept {
-  return detail::running_sum(weights);
+  double sum = 0;
+  for (const double w : weights) sum = math::rounded(sum + w);
+  return sum;
 }
 
 /// Draws a token from a law, no_token from an empty one. O(size); allocates only while `workspace` grows.

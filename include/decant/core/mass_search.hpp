@@ -135,14 +135,10 @@ class mass_search {
   }
 
   /// The same in ascending distance from `around`, which like all logits here is counted from the top, downwards: the
-  /// distance up to which tokens are kept, and how many. `around` is known within `doubt`, and all tokens nearer to it
-  /// than `radius` are listed. Silent, too, where the order of two tokens that matters depends on the doubt.
-  struct neighbourhood {
-    double radius;
-    std::size_t count;
-  };
-  std::optional<neighbourhood> find_near(const listed_row& list, mass_bounds wanted, double around, double doubt,
-                                         double radius) {
+  /// distance up to which tokens are kept. `around` is known within `doubt`, and all tokens nearer to it than `radius`
+  /// are listed. Silent, too, where the order of two tokens that matters depends on the doubt.
+  std::optional<double> find_near(const listed_row& list, mass_bounds wanted, double around, double doubt,
+                                  double radius) {
     const double slack = 1e-11 * wanted.high;
     doubt += 1e-12 * (1 + std::abs(around) + radius);
     // Halves the radius while more than a few tokens lie between what is too small and what is enough.
@@ -160,7 +156,6 @@ class mass_search {
     low -= 8 * doubt;
     high += 2 * doubt;
     double mass = 0;
-    std::size_t count = 0;
     border_.clear();
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!(weights_[i] > 0)) continue;
@@ -168,7 +163,6 @@ class mass_search {
       const double distance = std::abs(below - around);
       if (distance < low) {
         mass += weights_[i];
-        ++count;
       } else if (distance <= high) {
         border_.push_back({distance, weights_[i]});
       }
@@ -177,7 +171,6 @@ class mass_search {
               [](const at_border& x, const at_border& y) { return x.distance < y.distance; });
     for (std::size_t i = 0; i < border_.size(); ++i) {
       mass += border_[i].weight;
-      ++count;
       if (mass < wanted.low - slack) continue;
       const double last = border_[i].distance, next = i + 1 < border_.size() ? border_[i + 1].distance : high;
       if (mass < wanted.high + slack || next - last <= 2 * doubt) break;
@@ -187,7 +180,7 @@ class mass_search {
         lightest = std::min(lightest, border_[j].weight);
       }
       if (mass - lightest > wanted.low - slack) break;
-      return neighbourhood{last + (next - last) / 2, count};
+      return last + (next - last) / 2;
     }
     return std::nullopt;
   }

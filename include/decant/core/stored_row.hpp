@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -102,15 +101,6 @@ class stored_row {
     if (!compact_) return dense_.each(f);
     for (std::size_t i = 0; i < list_.size(); ++i) {
       if (const entry e = list_[i]; !is_gone(e.logit)) f(e.id, e.logit);
-    }
-  }
-
-  /// The same for z >= threshold, of a good row that has been read.
-  template <class F>
-  void each_at_least(float threshold, F f) const {
-    if (!compact_) return dense_.each_at_least(threshold, f);
-    for (std::size_t i = 0; i < list_.size(); ++i) {
-      if (const entry e = list_[i]; e.logit >= threshold) f(e.id, e.logit);
     }
   }
 
@@ -260,7 +250,6 @@ class stored_row {
     gathered_from_ = from;
     return true;
   }
-  static constexpr double settled_reach = 1;
 
   /// The list that narrowings work with. It no longer holds what it held.
   listed_row& gathering() noexcept {

@@ -94,8 +94,8 @@ class weighed_row : public stored_row {
     }
     list_small_row();
     if (!compact_) collect_all(sample_);
-    const listed_row& all = compact_ ? list_ : sample_;
-    nucleus_.weigh(compact_ ? list_ : sample_, max_, scale_);
+    listed_row& all = compact_ ? list_ : sample_;
+    nucleus_.weigh(all, max_, scale_);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const double w = nucleus_.weights()[i];
       if (!(w > 0)) continue;
@@ -161,12 +161,7 @@ class weighed_row : public stored_row {
     for (std::size_t i = 0; i < 8; ++i) middle += static_cast<double>(dense_[static_cast<token_id>(i * step)]) / 8;
     if (!math::is_finite(middle)) return {};
     const auto reference = static_cast<float>(middle);
-    math::portable::moment_sums sums = dense_.measure_with_moments(reference);
-    for (std::size_t i = vocabulary_size_ / 64 * 64; i < vocabulary_size_; ++i) {
-      const double d = static_cast<double>(dense_[static_cast<token_id>(i)]) - static_cast<double>(reference);
-      sums.sum += d;
-      sums.squares += math::product(d, d);
-    }
+    const math::portable::moment_sums sums = dense_.measure_with_moments(reference);
     const auto n = static_cast<double>(vocabulary_size_);
     const double mean = sums.sum / n, square = sums.squares / n, variance = square - math::product(mean, mean);
     // Sums of floats, of no more than 64 each, in either sum: some 20 roundings, by Cauchy and Schwarz.
@@ -188,19 +183,10 @@ class weighed_row : public stored_row {
     const double base2 = scale_ * math::per_doubling, at = base2 * static_cast<double>(reference);
     if (is_gone(reference) || base2 < 0x1p-20 || base2 > 0x1p10 || std::abs(at) > 1000) return read();
     rough_parameters_ = {static_cast<float>(base2 * 0x1p23), static_cast<float>((127 - at) * 0x1p23)};
-    double mass = dense_.measure_with_mass(rough_parameters_);
+    const double mass = dense_.measure_with_mass(rough_parameters_);
     if (!read()) return false;
     const double above = (static_cast<double>(max_) - static_cast<double>(reference)) * base2;
     if (above > 100) return true;  // beyond what a float can tell
-    if (const std::size_t whole = vocabulary_size_ / 64 * 64; whole < vocabulary_size_) {
-      float rest[64], peak = 0;
-      for (std::size_t i = 0; i < 64; ++i) {
-        rest[i] = whole + i < vocabulary_size_ ? dense_[static_cast<token_id>(whole + i)] : gone;
-      }
-      double more = 0;
-      math::kernels().peaks_and_mass(rest, 64, &peak, rough_parameters_, more);
-      mass += more;
-    }
     rough_factor_ = math::exp(-above / math::per_doubling);
     rough_ = mass * rough_factor_;
     // Roundings of slope, offset and exponent, of up to a few hundred each.
@@ -440,12 +426,12 @@ class weighed_row : public stored_row {
       if (!more_than(2 * reach)) break;
       const double radius = around - relative(gather_at_least(reach));
       if (!(nucleus_.weigh(gathered_, max_, scale_) > wanted.low)) continue;
-      const auto found = nucleus_.find_near(gathered_, wanted, around, entropy_error + quick_error, radius);
-      if (!found) continue;
+      const auto nearest = nucleus_.find_near(gathered_, wanted, around, entropy_error + quick_error, radius);
+      if (!nearest) continue;
       list_.clear();
       for (std::size_t i = 0; i < gathered_.size(); ++i) {
         const entry e = gathered_[i];
-        if (std::abs(relative(e.logit) - around) < found->radius) list_.add(e.id, e.logit);
+        if (std::abs(relative(e.logit) - around) < *nearest) list_.add(e.id, e.logit);
       }
       compact_ = true;
       forget_facts();

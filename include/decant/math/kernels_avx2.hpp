@@ -368,12 +368,7 @@ DECANT_AVX2 inline portable::mass_sums exact_mass(const float* values, std::size
   alignas(32) double masses[16], weighteds[16];
   store(mass, masses);
   store(weighted, weighteds);
-  portable::mass_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + masses[j]);
-    sums.weighted = rounded(sums.weighted + weighteds[j]);
-  }
-  return sums;
+  return {portable::lane_sum(masses), portable::lane_sum(weighteds)};
 }
 
 /// 2^y within 2e-9 of itself, for y <= 0; 0 or next to it below -1000.
@@ -474,12 +469,7 @@ DECANT_AVX2_INLINE portable::mass_sums quick_sums(const float* values, std::size
   alignas(32) double masses[16], weighteds[16];
   store(mass, masses);
   store(weighted, weighteds);
-  portable::mass_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + masses[j]);
-    sums.weighted = rounded(sums.weighted + weighteds[j]);
-  }
-  return {product(sums.mass, p.factor), product(rounded(sums.weighted - product(p.excess, sums.mass)), p.factor)};
+  return portable::without_excess({portable::lane_sum(masses), portable::lane_sum(weighteds)}, p);
 }
 
 DECANT_AVX2 inline double quick_mass(const float* values, std::size_t n, const quick_parameters& p) noexcept {
@@ -507,12 +497,7 @@ DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_
   alignas(32) double lanes[16], square_lanes[16];
   store(sum, lanes);
   store(squares, square_lanes);
-  portable::moment_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.sum = rounded(sums.sum + lanes[j]);
-    sums.squares = rounded(sums.squares + square_lanes[j]);
-  }
-  return sums;
+  return {portable::lane_sum(lanes), portable::lane_sum(square_lanes)};
 }
 
 /// For every set of eight lanes, the places of those in it, ascending, a byte each.

@@ -330,12 +330,7 @@ DECANT_AVX512 inline portable::mass_sums exact_mass(const float* values, std::si
     _mm512_store_pd(masses + 8 * j, mass[j]);
     _mm512_store_pd(weighteds + 8 * j, weighted[j]);
   }
-  portable::mass_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + masses[j]);
-    sums.weighted = rounded(sums.weighted + weighteds[j]);
-  }
-  return sums;
+  return {portable::lane_sum(masses), portable::lane_sum(weighteds)};
 }
 
 /// 2^y within 2e-9 of itself, 0 where that is far below the smallest double.
@@ -436,12 +431,7 @@ DECANT_AVX512_INLINE portable::mass_sums quick_sums(const float* values, std::si
   _mm512_store_pd(masses + 8, high);
   _mm512_store_pd(weighteds, weighted_low);
   _mm512_store_pd(weighteds + 8, weighted_high);
-  portable::mass_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + masses[j]);
-    sums.weighted = rounded(sums.weighted + weighteds[j]);
-  }
-  return {product(sums.mass, p.factor), product(rounded(sums.weighted - product(p.excess, sums.mass)), p.factor)};
+  return portable::without_excess({portable::lane_sum(masses), portable::lane_sum(weighteds)}, p);
 }
 
 DECANT_AVX512 inline double quick_mass(const float* values, std::size_t n, const quick_parameters& p) noexcept {
@@ -472,12 +462,7 @@ DECANT_AVX512 inline portable::moment_sums moments(const float* values, std::siz
     _mm512_store_pd(lanes + 8 * j, sum[j]);
     _mm512_store_pd(square_lanes + 8 * j, squares[j]);
   }
-  portable::moment_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.sum = rounded(sums.sum + lanes[j]);
-    sums.squares = rounded(sums.squares + square_lanes[j]);
-  }
-  return sums;
+  return {portable::lane_sum(lanes), portable::lane_sum(square_lanes)};
 }
 
 /// Writes the lanes of z that lie in [low, high), with their ids; the next place to write.

@@ -171,10 +171,22 @@ DECANT_STRICT inline void exps(const float* values, std::size_t n, float referen
   }
 }
 
+/// The sum of sixteen lanes, one after the other.
+DECANT_STRICT inline double lane_sum(const double (&lanes)[16]) noexcept {
+  double sum = 0;
+  for (const double lane : lanes) sum = rounded(sum + lane);
+  return sum;
+}
+
 /// Two sums over a row: of weights, and of weights times their exponents.
 struct mass_sums {
   double mass = 0, weighted = 0;
 };
+
+/// Quick sums, put right for exponents that are too large by the excess.
+DECANT_STRICT inline mass_sums without_excess(const mass_sums& sums, const quick_parameters& p) noexcept {
+  return {product(sums.mass, p.factor), product(rounded(sums.weighted - product(p.excess, sums.mass)), p.factor)};
+}
 
 /// The sum of those exponentials over n values, and of them times their exponents, in sixteen lanes.
 DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, float reference, double scale) noexcept {
@@ -187,12 +199,7 @@ DECANT_STRICT inline mass_sums exact_mass(const float* values, std::size_t n, fl
       if (w > 0) weighted[j] = rounded(weighted[j] + product(w, below));
     }
   }
-  mass_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + mass[j]);
-    sums.weighted = rounded(sums.weighted + weighted[j]);
-  }
-  return sums;
+  return {lane_sum(mass), lane_sum(weighted)};
 }
 
 /// Two sums over a row: of weights, and of the weights of values that reach a threshold.
@@ -261,12 +268,7 @@ DECANT_STRICT inline mass_sums quick_sums(const float* values, std::size_t n, co
   std::size_t i = 0;
   for (; i + 256 <= n; i += 256) add_quickly<with_exponents>(values + i, 4, p, mass, weighted);
   for (; i < n; i += 64) add_quickly<with_exponents>(values + i, 1, p, mass, weighted);
-  mass_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.mass = rounded(sums.mass + mass[j]);
-    sums.weighted = rounded(sums.weighted + weighted[j]);
-  }
-  return {product(sums.mass, p.factor), product(rounded(sums.weighted - product(p.excess, sums.mass)), p.factor)};
+  return without_excess({lane_sum(mass), lane_sum(weighted)}, p);
 }
 
 /// The sum of the weights of n values (a multiple of 64), but for roundings: of each weight by some 3e-7 of it and 9e-8
@@ -291,12 +293,7 @@ DECANT_STRICT inline moment_sums moments(const float* values, std::size_t n, flo
       squares[j] = rounded(squares[j] + product(d, d));
     }
   }
-  moment_sums sums;
-  for (std::size_t j = 0; j < 16; ++j) {
-    sums.sum = rounded(sums.sum + sum[j]);
-    sums.squares = rounded(sums.squares + squares[j]);
-  }
-  return sums;
+  return {lane_sum(sum), lane_sum(squares)};
 }
 
 /// Where values in [low, high) are written: room for as many as are looked at.
