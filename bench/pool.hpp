@@ -25,7 +25,7 @@ namespace bench {
 /// its caches, which Google Benchmark prints.
 enum class residency : std::uint8_t {
   L2,    ///< one row and an eighth
-  L3,    ///< 8 MB
+  L3,    ///< 8 MB of floats, or as many numbers of 16 bits, which are measured in turns with floats
   DRAM,  ///< 100 MB, or what --dram_megabytes says
 };
 
@@ -65,14 +65,15 @@ template <class Element>
 class row_pool {
  public:
   row_pool(row_kind kind, residency where, std::size_t size) : size_(size) {
-    constexpr std::size_t line = 64 / sizeof(Element), megabyte = (std::size_t{1} << 20) / sizeof(Element);
+    constexpr std::size_t line = 64 / sizeof(Element), megabyte = std::size_t{1} << 20;
     const std::size_t padded = (size + line - 1) / line * line;
     // A window needs whole lines to begin at: vocabularies that are not made of them are windowed row by row too.
     const bool rotates = may_rotate(kind) && padded == size;
     const std::size_t extra = !rotates ? 0 : where == residency::L2 ? size / 8 / line * line : size;
     starts_ = extra / line + 1;
     stride_ = padded + extra;
-    const std::size_t wanted = where == residency::L3 ? 8 * megabyte : dram_megabytes() * megabyte;
+    const std::size_t wanted =
+        where == residency::L3 ? 8 * megabyte / sizeof(float) : dram_megabytes() * megabyte / sizeof(Element);
     rows_ = where != residency::L2 ? std::max<std::size_t>(wanted / stride_, 1) : size <= 4096 ? 64 : 1;
     elements_.reset(new (alignment) Element[rows_ * stride_]());
     for (std::size_t i = 0; i < rows_; ++i) {

@@ -14,5 +14,6 @@
 #include <decant/core/row_registry.hpp>
 #include <decant/core/stored_row.hpp>
 #include <decant/core/token.hpp>
+#include <decant/core/token_counts.hpp>
 #include <decant/core/version.hpp>
 #include <decant/core/weighed_row.hpp>

@@ -44,7 +44,6 @@
 #include <decant/processors/temperature.hpp>
 #include <decant/processors/thinking_budget.hpp>
 #include <decant/processors/ties.hpp>
-#include <decant/processors/token_counts.hpp>
 #include <decant/processors/token_list.hpp>
 #include <decant/processors/top_a.hpp>
 #include <decant/processors/top_h.hpp>

@@ -553,6 +553,81 @@ TEST_CASE("affine is lazy, composes, and edits after it have the value they name
   CHECK(row.max() == 8.5);
 }
 
+TEST_CASE("edits of many tokens are those of one after the other, however the row stands", "[core][candidates]") {
+  splitmix next(77);
+  // What has happened to a row before: it is fresh, has been read, edited, masked, scaled, rewritten, bounded, listed.
+  const std::vector<std::function<void(candidates&)>> pasts{
+      [](candidates&) {},
+      [](candidates& row) { static_cast<void>(row.argmax()); },
+      [](candidates& row) { row.set(70, 3.5F), row.ban(71); },
+      [](candidates& row) { row.allow(std::vector<std::uint64_t>(100, 0xF0F0F0F0F0F0F0F0U)); },
+      [](candidates& row) { row.affine(0.7, -3); },
+      [](candidates& row) { row.transform([](token_id, float z) { return z / 2; }); },
+      [](candidates& row) { row.keep_largest(5000); },
+      [](candidates& row) { row.keep_largest(300); },
+  };
+  struct change {
+    token_id id;
+    float amount;
+  };
+  std::vector<float> logits = naive::random_row(next, 6000);
+  const std::vector<float> before = logits;
+  std::vector<bfloat16> wide;
+  for (const float z : logits) wide.push_back({static_cast<std::uint16_t>(bits_of(z) >> 16)});
+  std::vector<change> changes;
+  for (std::size_t i = 0; i < 200; ++i) {
+    // Some twice, some next to each other, some bans, some too large for a float.
+    const auto id = i % 3 == 0 ? static_cast<token_id>(next.below(100)) : static_cast<token_id>(next.below(6000));
+    const float amount = i % 17 == 0 ? gone : i % 19 == 0 ? 3e38F : 0.25F * static_cast<float>(next.below(16)) - 2;
+    changes.push_back({id, amount});
+  }
+  for (const auto& past : pasts) {
+    for (const bool adds : {false, true}) {
+      const auto agree = [&](auto bind) {
+        std::vector<float> together, single;
+        candidates row;
+        for (const bool at_once : {true, false}) {
+          bind(row);
+          past(row);
+          const auto id_of = [](const change& c) { return c.id; };
+          const auto edited = [](float amount, float z) { return std::isfinite(amount) ? z / 2 + 1 : amount; };
+          if (at_once && adds) row.add_each(changes, id_of, &change::amount);
+          if (at_once && !adds) {
+            row.edit_each(changes, id_of, [&](const change& c, float z) { return edited(c.amount, z); });
+          }
+          for (const change& c : changes) {
+            if (at_once) break;
+            if (adds) row.add(c.id, c.amount);
+            if (!adds) row.set(c.id, edited(c.amount, row.logit(c.id)));
+          }
+          std::vector<float>& out = at_once ? together : single;
+          for (token_id id = 0; id < 6000; ++id) out.push_back(row.logit(id));
+          out.push_back(static_cast<float>(row.argmax()));
+          out.push_back(static_cast<float>(row.size()));
+        }
+        CHECK(std::ranges::equal(together, single, [](float x, float y) { return bits_of(x) == bits_of(y); }));
+      };
+      agree([&](candidates& row) { row.bind(std::span<float>(logits)); });
+      CHECK(logits == before);
+      agree([&](candidates& row) { row.bind(std::span<const float>(logits)); });
+      agree([&](candidates& row) { row.bind(wide); });
+    }
+  }
+}
+
+TEST_CASE("histories are counted once for all who ask", "[core][candidates]") {
+  std::vector<float> logits(20, 1);
+  candidates row;
+  row.bind(logits);
+  const ids_list text{5, 2, 5, 7};
+  for (int i = 0; i < 3; ++i) {
+    const auto seen = row.occurrences(std::span(text).first(static_cast<std::size_t>(i) + 2));
+    REQUIRE(seen.size() == (i == 2 ? 3 : 2));
+    CHECK(seen[0].id == 5);
+    CHECK(seen[0].count == (i == 0 ? 1 : 2));
+  }
+}
+
 TEST_CASE("an edited token under a bound keeps the fate it had when it was edited", "[core][candidates]") {
   // 6,000 tokens, 5,000 of them kept: too many for a list, so the bound itself is what remembers.
   std::vector<float> logits(6000);

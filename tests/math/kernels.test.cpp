@@ -139,6 +139,44 @@ TEST_CASE("16-bit rows have the peaks of their floats", "[math][kernels]") {
   }
 }
 
+TEST_CASE("16-bit rows say what they hold", "[math][kernels]") {
+  const auto look = [](isa which, auto value, auto rest, std::size_t size, std::size_t place) {
+    using half = decltype(value);
+    std::vector<half> row(size, rest);
+    row[place] = value;
+    std::vector<float> peaks((size + 63) / 64);
+    if constexpr (std::is_same_v<half, bfloat16>) {
+      return kernels_for(which).peaks_bf16(row.data(), size, peaks.data());
+    } else {
+      return kernels_for(which).peaks_f16(row.data(), size, peaks.data());
+    }
+  };
+  const auto check = [&]<class Half>(isa which, Half, std::uint16_t infinity) {
+    const auto one = static_cast<std::uint16_t>(infinity / 2);
+    for (const std::size_t size : {1U, 17U, 64U, 512U, 1024U, 1100U}) {
+      for (std::size_t place = 0; place < size; place += size > 100 ? 37 : 1) {
+        for (const std::uint16_t rest : {one, static_cast<std::uint16_t>(one | 0x8000)}) {
+          for (const std::uint32_t bad : {infinity + 0U, infinity + 1U, infinity + 0x8001U, 0xFFFFU, 0x7FFFU}) {
+            const auto seen = look(which, Half{static_cast<std::uint16_t>(bad)}, Half{rest}, size, place);
+            REQUIRE(seen.content == row_content::suspicious);
+          }
+          const Half gone{static_cast<std::uint16_t>(infinity | 0x8000)};
+          REQUIRE(look(which, gone, Half{rest}, size, place).content == row_content::some_gone);
+          REQUIRE(look(which, gone, gone, size, place).max == -infinite);
+          const auto plain_row = look(which, Half{7}, Half{rest}, size, place);
+          REQUIRE(plain_row.content == row_content::finite);
+          const float small = decant::math::flush_denormal(to_float(Half{7}));
+          REQUIRE(plain_row.max == (size == 1 ? small : std::max(small, to_float(Half{rest}))));
+        }
+      }
+    }
+  };
+  for (const isa which : forms()) {
+    check(which, bfloat16{}, 0x7F80);
+    check(which, float16{}, 0x7C00);
+  }
+}
+
 TEST_CASE("values are counted and marked where they reach a threshold", "[math][kernels]") {
   for (const isa which : forms()) {
     for (const std::size_t size : {0U, 1U, 7U, 64U, 65U, 1000U}) {

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -19,6 +21,7 @@
 #include <decant/core/law.hpp>
 #include <decant/core/listed_row.hpp>
 #include <decant/core/token.hpp>
+#include <decant/core/token_counts.hpp>
 #include <decant/core/weighed_row.hpp>
 #include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
@@ -259,28 +262,72 @@ class candidates : private detail::weighed_row {
 
   // ---- edits: a token that is gone stays gone
 
-  /// Gives a token a logit; -inf bans it. The stored value is rounded to float, and stays finite if it was.
+  /// How often each token occurs in a history: distinct ones, in order of first appearance; valid until the next call.
+  /// Counted once for all who ask about the same history, or about one that goes on from it. O(size).
+  std::span<const token_counts::item> occurrences(std::span<const token_id> history) { return counts_.count(history); }
+
+  /// logit = f(item, logit) for the token id_of(item) of every item, one after the other, unless it is gone; -inf bans
+  /// it. A stored value is rounded to float, and stays finite if it was. Many at once are quicker than one by one.
+  template <std::ranges::input_range Items, class Projection, class F>
+  void edit_each(const Items& items, Projection id_of, F f) {
+    if (!expect_edits(items, id_of)) return;
+    if (scale_ == 1 && shift_ == 0) return change_each(items, id_of, f);
+    for (const auto& item : items) {
+      const token_id id = std::invoke(id_of, item);
+      const float z = stored(id);
+      if (is_gone(z)) continue;
+      const float logit = f(item, effective_float(z));
+      if (math::is_finite(logit)) {
+        put_scaled(id, (static_cast<double>(logit) - shift_) / scale_, [&] { put(id, logit); });
+      } else {
+        put(id, logit);  // a ban, or bad data that the next reading will find
+      }
+    }
+  }
+
+  /// Adds amount_of(item), a float, to the logit of every item's token, as edit_each. Bad data stays bad.
+  template <std::ranges::input_range Items, class Projection, class F>
+  void add_each(const Items& items, Projection id_of, F amount_of) {
+    if (!expect_edits(items, id_of)) return;
+    const auto sum = [](const float& z, const float& amount) {
+      return !math::is_finite(z)        ? z
+             : !math::is_finite(amount) ? amount
+                                        : math::saturated(static_cast<double>(z) + static_cast<double>(amount));
+    };
+    if (scale_ == 1 && shift_ == 0) {
+      return change_each(items, id_of, [&](const auto& item, const float& z) {
+        const float amount = std::invoke(amount_of, item);
+        return sum(z, amount);
+      });
+    }
+    for (const auto& item : items) {
+      const token_id id = std::invoke(id_of, item);
+      const float z = stored(id), amount = std::invoke(amount_of, item);
+      if (!math::is_finite(z)) continue;
+      if (!math::is_finite(amount)) {
+        put(id, amount);
+        continue;
+      }
+      put_scaled(id, static_cast<double>(z) + static_cast<double>(amount) / scale_,
+                 [&] { put(id, sum(stored(id), amount)); });
+    }
+  }
+
+  /// Gives a token a logit; -inf bans it.
   void set(token_id id, float logit) {
-    check(id);
-    if (bad() || is_gone(stored(id))) return;
-    if (!math::is_finite(logit)) return put(id, logit);  // a ban, or bad data that the next reading will find
-    if (scale_ == 1 && shift_ == 0) return put(id, logit);
-    put_scaled(id, (static_cast<double>(logit) - shift_) / scale_, [&] { put(id, logit); });
+    edit_each(std::span(&id, 1), std::identity{}, [&logit](token_id, const float&) { return logit; });
   }
 
-  /// Adds to a token's logit; -inf bans it. The stored value is rounded to float, and stays finite if it was.
+  /// Adds to a token's logit; -inf bans it.
   void add(token_id id, float amount) {
-    check(id);
-    if (bad() || !math::is_finite(stored(id))) return;  // gone stays gone, and bad data stays bad
-    if (!math::is_finite(amount)) return put(id, amount);
-    const double z = static_cast<double>(stored(id));
-    if (scale_ == 1 && shift_ == 0) return put(id, math::saturated(z + static_cast<double>(amount)));
-    put_scaled(id, z + static_cast<double>(amount) / scale_,
-               [&] { put(id, math::saturated(static_cast<double>(stored(id)) + static_cast<double>(amount))); });
+    add_each(std::span(&id, 1), std::identity{}, [&amount](token_id) { return amount; });
   }
 
-  /// Bans a token.
+  /// Bans a token, or several.
   void ban(token_id id) { set(id, gone); }
+  void ban(std::span<const token_id> ids) {
+    edit_each(ids, std::identity{}, [](token_id, const float&) { return gone; });
+  }
 
   /// logit = scale * logit + shift for every token, in O(1). `scale` > 0: order and ties stay.
   void affine(double scale, double shift = 0) {
@@ -484,6 +531,18 @@ class candidates : private detail::weighed_row {
 
   // ---- editing
 
+  /// Before edits of these tokens: asks for their memory. Whether there is anything to edit.
+  template <class Items, class Projection>
+  bool expect_edits(const Items& items, Projection id_of) const {
+    if (bad()) return false;
+    for (const auto& item : items) {
+      const token_id id = std::invoke(id_of, item);
+      check(id);
+      if (!compact_) dense_.prefetch_edit(id);
+    }
+    return true;
+  }
+
   /// Stores a value that a and b have been divided out of. Where a float cannot hold it, but could hold all logits as
   /// they stand, folds a and b into the stored values first and calls `plain`.
   template <class Plain>
@@ -593,6 +652,7 @@ class candidates : private detail::weighed_row {
   std::vector<entry> listed_;  // what descending() hands out
   std::vector<float> list_weights_, list_peaks_;
   std::vector<std::uint64_t> allowed_;
+  token_counts counts_;
   math::sum_tree blocks_;
   math::dense_sum_tree bounds_;
   law drawn_;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -79,15 +80,14 @@ class dense_row {
   }
 
   /// Asks for the memory that a token's value is in.
-  void prefetch(token_id id) const noexcept {
-#if defined(__GNUC__)
+  void prefetch(token_id id) const noexcept { prefetch_value(static_cast<std::size_t>(id)); }
+
+  /// Asks for the memory that an edit of a token will need.
+  void prefetch_edit(token_id id) const noexcept {
     const auto i = static_cast<std::size_t>(id);
-    __builtin_prefetch(row_.f32 != nullptr    ? static_cast<const void*>(row_.f32 + i)
-                       : row_.bf16 != nullptr ? static_cast<const void*>(row_.bf16 + i)
-                                              : static_cast<const void*>(row_.f16 + i));
-#else
-    static_cast<void>(id);
-#endif
+    if (in_workspace_ || mutable_row_ != nullptr || is_patched(i / 64)) return prefetch_value(i);
+    const std::size_t first = i / 64 * 64, line = row_.f32 != nullptr ? 16 : 32;
+    for (std::size_t j = first; j < first + 64; j += line) prefetch_value(j);
   }
 
   /// 64 values, raw (denormals as they are), and which of them count: those of the vocabulary that neither mask nor
@@ -159,12 +159,13 @@ class dense_row {
       std::size_t plain = b;
       if (!all_special) {
         const std::size_t whole = std::min(end, size_ / 64);
-        plain = patched_.empty() ? whole : std::min(whole, next_patched(b));
+        plain = std::min(whole, next_patched(b, low));
       }
       if (plain > b) {
         const auto first = static_cast<token_id>(64 * b);
+        const std::size_t reached = math::kernels().count_at_least(peaks_.data() + b, plain - b, raw_low);
         out.extend(math::kernels().collect(row_.f32 + 64 * b, peaks_.data() + b, plain - b, raw_low, raw_high, first,
-                                           out.room(64 * (plain - b))));
+                                           out.room(64 * reached)));
         b = plain;
         continue;
       }
@@ -221,7 +222,7 @@ class dense_row {
                                         : kernels.peaks_f16(row_.f16, size_, peaks_.data());
       if (mask_.empty() && patched_.empty()) return summary_;
       if (mask_.empty()) {
-        for (std::size_t b = next_patched(0); b < blocks(); b = next_patched(b + 1)) measure_block(b);
+        measure_patches();
       } else {
         for (std::size_t b = 0; b < blocks(); ++b) {
           if (mask_[b] != whole_block(b) || is_patched(b)) measure_block(b);
@@ -322,14 +323,35 @@ class dense_row {
     } else {
       patch(i / 64)[i % 64] = z;
     }
-    if (!measured_) return;
-    const float old = peaks_[i / 64];
-    measure_block(i / 64);
-    if (peaks_[i / 64] >= summary_.max) {
-      summary_.max = peaks_[i / 64];
-    } else if (old == summary_.max) {
-      find_max();
+    if (measured_) measure_again(i / 64);
+  }
+
+  /// Stores f(item, z) in place of the value z of the token id_of(item) of every item, unless it is gone. Whether any
+  /// was there.
+  template <class Items, class Projection, class F>
+  bool change_each(const Items& items, Projection id_of, F f) {
+    bool changed = false;
+    if (mutable_row_ == nullptr || in_workspace_ || measured_ || bounded_ || !mask_.empty()) {
+      for (const auto& item : items) {
+        const token_id id = std::invoke(id_of, item);
+        const float z = (*this)[id];
+        if (is_gone(z)) continue;
+        put(id, math::flush_denormal(f(item, z)));
+        changed = true;
+      }
+      return changed;
     }
+    // What comes first in most chains: nothing but the row itself to look after.
+    for (const auto& item : items) {
+      const token_id id = std::invoke(id_of, item);
+      float& stored = mutable_row_[id];
+      if (const float z = math::flush_denormal(stored); !is_gone(z)) {
+        undo_.push_back({id, stored});
+        stored = math::flush_denormal(f(item, z));
+        changed = true;
+      }
+    }
+    return changed;
   }
 
   /// Makes the workspace the row, with f(id, z) for every id, gone ones passed as -inf.
@@ -367,6 +389,7 @@ class dense_row {
       return f32 != nullptr ? f32[i] : bf16 != nullptr ? math::to_float(bf16[i]) : math::to_float(f16[i]);
     }
   };
+
   void place(const float* row) noexcept { row_.f32 = row; }
   void place(const bfloat16* row) noexcept { row_.bf16 = row; }
   void place(const float16* row) noexcept { row_.f16 = row; }
@@ -392,12 +415,33 @@ class dense_row {
     clear_exclusions();
   }
 
+  void prefetch_value(std::size_t i) const noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(row_.f32 != nullptr    ? static_cast<const void*>(row_.f32 + i)
+                       : row_.bf16 != nullptr ? static_cast<const void*>(row_.bf16 + i)
+                                              : static_cast<const void*>(row_.f16 + i));
+#else
+    static_cast<void>(i);
+#endif
+  }
+
   /// A value with patches applied, before mask and bound.
   [[nodiscard]] float plain(std::size_t i) const noexcept {
     if (is_patched(i / 64)) {
       return math::flush_denormal(patches_[std::size_t{patch_of_[i / 64]} * 64 + i % 64]);
     }
     return math::flush_denormal(row_[i]);
+  }
+
+  /// After an edit in a block of a measured row.
+  [[gnu::noinline]] void measure_again(std::size_t b) {
+    const float old = peaks_[b];
+    measure_block(b);
+    if (peaks_[b] >= summary_.max) {
+      summary_.max = peaks_[b];
+    } else if (old == summary_.max) {
+      find_max();
+    }
   }
 
   /// The private copy of a block of a row that must not be written.
@@ -435,6 +479,13 @@ class dense_row {
 
   [[nodiscard]] bool is_patched(std::size_t b) const noexcept {
     return !patched_.empty() && (patched_[b / 64] >> (b % 64) & 1) != 0;
+  }
+  /// The first patched block from b on whose peak reaches a threshold: kernels pass over the others.
+  [[nodiscard]] std::size_t next_patched(std::size_t b, float threshold) const noexcept {
+    if (patched_.empty()) return blocks();
+    do b = next_patched(b);
+    while (b < blocks() && !(peaks_[b] >= threshold) && ++b < blocks());
+    return b;
   }
   /// The first patched block from b on, blocks() if there is none.
   [[nodiscard]] std::size_t next_patched(std::size_t b) const noexcept {
@@ -506,6 +557,14 @@ class dense_row {
     }
   }
 
+  /// The peaks of all private copies, which lie side by side.
+  void measure_patches() {
+    patch_peaks_.resize(patches_.size() / 64);
+    const auto seen = math::kernels().peaks_f32(patches_.data(), patches_.size(), patch_peaks_.data());
+    summary_.content = worse(summary_.content, seen.content);
+    for (std::size_t b = next_patched(0); b < blocks(); b = next_patched(b + 1)) peaks_[b] = patch_peaks_[patch_of_[b]];
+  }
+
   /// The peak of one block, looked at token by token.
   void measure_block(std::size_t b) {
     float buffer[64], top = gone;
@@ -536,8 +595,9 @@ class dense_row {
   std::vector<std::uint64_t> patched_;   // a bit a block: whether it has a private copy; empty while none has
   std::vector<std::uint32_t> patch_of_;  // per block, if so: its place in patches_
   std::vector<float> patches_;           // blocks of 64
-  std::vector<std::uint64_t> mask_;      // bit set: allowed; empty while all are
-  std::vector<float> workspace_;         // the row, once it has been rewritten
+  std::vector<float> patch_peaks_;
+  std::vector<std::uint64_t> mask_;  // bit set: allowed; empty while all are
+  std::vector<float> workspace_;     // the row, once it has been rewritten
 };
 
 }  // namespace decant::detail

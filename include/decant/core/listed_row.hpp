@@ -55,6 +55,10 @@ class bisection {
   [[nodiscard]] float low() const noexcept { return low_; }
   [[nodiscard]] float high() const noexcept { return high_; }
   [[nodiscard]] float middle() const noexcept { return middle_; }
+  /// Takes another value for the middle, if it lies between.
+  void aim(float value) noexcept {
+    if (value > low_ && value < high_) middle_ = value;
+  }
   void raise() noexcept { low_ = middle_; }
   void lower() noexcept { high_ = middle_; }
 

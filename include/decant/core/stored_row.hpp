@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -112,6 +113,25 @@ class stored_row {
       dense_.put(id, z);
     }
     forget_facts();
+  }
+
+  /// Stores f(item, z) in place of the value z of every item's token, unless it is gone.
+  template <class Items, class Projection, class F>
+  void change_each(const Items& items, Projection id_of, F f) {
+    bool changed = false;
+    if (!compact_) {
+      changed = dense_.change_each(items, id_of, f);
+    } else {
+      for (const auto& item : items) {
+        const std::size_t place = list_.find(std::invoke(id_of, item));
+        if (place == list_.size() || is_gone(list_.values()[place])) continue;
+        float& z = list_.values()[place];
+        z = math::flush_denormal(f(item, z));
+        changed = true;
+      }
+    }
+    // A row that is as it was keeps its facts: under a bound, its size is known by counting alone.
+    if (changed) forget_facts();
   }
 
   // ---- facts
@@ -357,12 +377,22 @@ class stored_row {
     if (reach(max_) >= count) return max_;
     const std::size_t enough = count + count / 8 + 2;
     bisection search(dense_row::lowest, max_);
-    while (search.next()) {
+    // Peaks thin out about exponentially: once both ends are known, their logarithms say where to look. Every third
+    // time the middle it is, so that it ends.
+    double at_low = 0, at_high = 0;
+    for (int steps = 0; search.next(); ++steps) {
+      if (at_low > 0 && at_high > 0 && steps % 3 != 2) {
+        const double wanted = std::log(static_cast<double>(count + enough) / 2 / at_high) / std::log(at_low / at_high);
+        const auto high = static_cast<double>(search.high());
+        search.aim(math::saturated(high - wanted * (high - static_cast<double>(search.low()))));
+      }
       const std::size_t found = reach(search.middle());
       if (found < count) {
+        at_high = static_cast<double>(std::max<std::size_t>(found, 1));
         search.lower();
         continue;
       }
+      at_low = static_cast<double>(found);
       search.raise();
       if (found <= enough) break;
     }
@@ -377,7 +407,7 @@ class stored_row {
     // Where many blocks reach the threshold, it may be ties that do.
     const std::span<const float> peaks = dense_.peaks();
     const std::size_t reached = math::kernels().count_at_least(peaks.data(), peaks.size(), threshold);
-    const std::size_t strip = reached > 2 * ties + 64 ? 16 : 128;
+    const std::size_t strip = 64 * reached <= most ? dense_.blocks() : reached > 2 * ties + 64 ? 16 : 128;
     std::size_t left = ties, place = 0;
     for (std::size_t b = 0; b < dense_.blocks(); b += strip) {
       dense_.collect(low, beyond, b, std::min(b + strip, dense_.blocks()), out);

@@ -43,9 +43,9 @@ struct kernel_table {
 
 #define DECANT_KERNELS(name) \
   {isa::name,                \
-   name::peaks<float>,       \
-   name::peaks<bfloat16>,    \
-   name::peaks<float16>,     \
+   name::peaks,              \
+   name::peaks,              \
+   name::peaks,              \
    name::peaks_and_mass,     \
    name::peaks_and_spread,   \
    name::count_at_least,     \

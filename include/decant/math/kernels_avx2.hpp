@@ -7,11 +7,13 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <type_traits>
 
 #include <decant/math/half.hpp>
 #include <decant/math/kernels_portable.hpp>
@@ -148,12 +150,12 @@ struct peaks_and_moments {
   }
 };
 
-template <class Element, class Besides>
-DECANT_AVX2_INLINE row_summary peaks_and(const Element* row, std::size_t n, float* out, Besides& besides) noexcept {
+template <class Besides>
+DECANT_AVX2_INLINE row_summary peaks_and(const float* row, std::size_t n, float* out, Besides& besides) noexcept {
   __m256 sum[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
   __m256 top = _mm256_set1_ps(portable::minus_infinity);
   const __m256 one = _mm256_set1_ps(1);
-  const auto part = [&](const Element* from) DECANT_AVX2 __attribute__((always_inline)) {
+  const auto part = [&](const float* from) DECANT_AVX2 __attribute__((always_inline)) {
     prefetch(from);
     prefetch(from + 16);
     const __m256 a = load(from), b = load(from + 8), c = load(from + 16), d = load(from + 24);
@@ -164,7 +166,7 @@ DECANT_AVX2_INLINE row_summary peaks_and(const Element* row, std::size_t n, floa
     besides.take(a, b, c, d);
     return _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
   };
-  const auto peak = [&](const Element* block) DECANT_AVX2 __attribute__((always_inline)) {
+  const auto peak = [&](const float* block) DECANT_AVX2 __attribute__((always_inline)) {
     const __m256 front = part(block);
     return _mm256_max_ps(front, part(block + 32));
   };
@@ -173,7 +175,7 @@ DECANT_AVX2_INLINE row_summary peaks_and(const Element* row, std::size_t n, floa
     __m256 halves[2];
 #pragma GCC unroll 2
     for (std::size_t q = 0; q < 2; ++q) {
-      const Element* from = row + i + 256 * q;
+      const float* from = row + i + 256 * q;
       const __m256 a = peak(from), b = peak(from + 64), c = peak(from + 128);
       halves[q] = largest_halves(a, b, c, peak(from + 192));
     }
@@ -200,10 +202,90 @@ DECANT_AVX2_INLINE row_summary peaks_and(const Element* row, std::size_t n, floa
   return {rest.max > summary.max ? rest.max : summary.max, worse(summary.content, rest.content)};
 }
 
-template <class Element>
-DECANT_AVX2 inline row_summary peaks(const Element* row, std::size_t n, float* out) noexcept {
+DECANT_AVX2 inline row_summary peaks(const float* row, std::size_t n, float* out) noexcept {
   peaks_alone nothing;
   return peaks_and(row, n, out, nothing);
+}
+
+// Sixteen-bit floats are compared as they are, sixteen to a vector: as signed integers they are in order where they are
+// not negative, and in reverse order where they are.
+struct largest_half {
+  static DECANT_AVX2_INLINE __m256i of(__m256i a, __m256i b) noexcept { return _mm256_max_epi16(a, b); }
+  static DECANT_AVX2_INLINE __m128i of(__m128i a, __m128i b) noexcept { return _mm_max_epi16(a, b); }
+};
+struct smallest_half {
+  static DECANT_AVX2_INLINE __m256i of(__m256i a, __m256i b) noexcept { return _mm256_min_epi16(a, b); }
+  static DECANT_AVX2_INLINE __m128i of(__m128i a, __m128i b) noexcept { return _mm_min_epi16(a, b); }
+};
+
+/// The extremes of eight blocks. `look` sees all vectors on the way.
+template <class Extreme, class F>
+DECANT_AVX2_INLINE __m128i extremes_of_blocks(const void* row, F look) noexcept {
+  const auto extreme = [&](std::size_t block) DECANT_AVX2 __attribute__((always_inline)) {
+    const auto* from = static_cast<const __m256i*>(row) + 4 * block;
+    prefetch(from);
+    prefetch(from + 2);
+    const __m256i a = _mm256_loadu_si256(from), b = _mm256_loadu_si256(from + 1);
+    const __m256i c = _mm256_loadu_si256(from + 2), d = _mm256_loadu_si256(from + 3);
+    look(a, b, c, d);
+    return Extreme::of(Extreme::of(a, b), Extreme::of(c, d));
+  };
+  __m256i fours[2];
+#pragma GCC unroll 2
+  for (std::size_t q = 0; q < 2; ++q) {
+    __m256i pairs[2];
+#pragma GCC unroll 2
+    for (std::size_t p = 0; p < 2; ++p) {
+      const __m256i a = extreme(4 * q + 2 * p), b = extreme(4 * q + 2 * p + 1);
+      pairs[p] = Extreme::of(_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b));
+    }
+    fours[q] = Extreme::of(_mm256_unpacklo_epi32(pairs[0], pairs[1]), _mm256_unpackhi_epi32(pairs[0], pairs[1]));
+  }
+  const __m256i all = Extreme::of(_mm256_unpacklo_epi64(fours[0], fours[1]), _mm256_unpackhi_epi64(fours[0], fours[1]));
+  return Extreme::of(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
+
+template <class Half>
+  requires(sizeof(Half) == 2)
+DECANT_AVX2 inline row_summary peaks(const Half* row, std::size_t n, float* out) noexcept {
+  constexpr std::uint16_t infinity = std::is_same_v<Half, bfloat16> ? 0x7F80 : 0x7C00,
+                          minus_infinity = 0x8000 | infinity;
+  __m128i largest = _mm_set1_epi16(INT16_MIN);  // signed: finds +inf and NaN
+  __m256i furthest = _mm256_setzero_si256();    // unsigned: -inf, and negative NaNs beyond it
+  __m256 top = _mm256_set1_ps(portable::minus_infinity);
+  const std::size_t even = n / 512 * 512;
+  for (std::size_t i = 0; i < even; i += 512) {
+    const auto ignore = [](__m256i, __m256i, __m256i, __m256i) DECANT_AVX2 __attribute__((always_inline)) {};
+    const auto note = [&](__m256i a, __m256i b, __m256i c, __m256i d) DECANT_AVX2 __attribute__((always_inline)) {
+      const __m256i most = _mm256_max_epu16(_mm256_max_epu16(a, b), _mm256_max_epu16(c, d));
+      furthest = _mm256_max_epu16(furthest, most);
+    };
+    __m128i peaks = extremes_of_blocks<largest_half>(row + i, note);
+    largest = _mm_max_epi16(largest, peaks);
+    if ((_mm_movemask_epi8(peaks) & 0xAAAA) != 0) {  // blocks of nothing but negative numbers
+      peaks = _mm_blendv_epi8(peaks, extremes_of_blocks<smallest_half>(row + i, ignore), _mm_srai_epi16(peaks, 15));
+    }
+    alignas(16) Half halves[8];
+    _mm_store_si128(reinterpret_cast<__m128i*>(halves), peaks);
+    const __m256 values = flushed(load(halves));
+    top = _mm256_max_ps(top, values);
+    _mm256_storeu_ps(out + i / 64, values);
+  }
+  alignas(32) std::uint16_t furthests[16];
+  alignas(32) float tops[8];
+  alignas(16) std::int16_t largests[8];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(furthests), furthest);
+  _mm256_store_ps(tops, top);
+  _mm_store_si128(reinterpret_cast<__m128i*>(largests), largest);
+  const std::uint16_t last = *std::max_element(furthests, furthests + 16);
+  const bool bad = *std::max_element(largests, largests + 8) >= infinity || last > minus_infinity;
+  row_summary summary{portable::minus_infinity, row_content::finite};
+  for (const float lane : tops) summary.max = lane > summary.max ? lane : summary.max;
+  if (last == minus_infinity) summary.content = row_content::some_gone;
+  if (bad) summary.content = row_content::suspicious;
+  if (even == n) return summary;
+  const row_summary rest = portable::peaks(row + even, n - even, out + even / 64);
+  return {rest.max > summary.max ? rest.max : summary.max, worse(summary.content, rest.content)};
 }
 
 DECANT_AVX2 inline row_summary peaks_and_mass(const float* row, std::size_t n, float* out, const rough_parameters& p,
@@ -236,13 +318,18 @@ DECANT_AVX2_INLINE std::uint64_t mask_at_least(const float* values, __m256 t) no
 
 DECANT_AVX2 inline std::size_t count_at_least(const float* values, std::size_t n, float threshold) noexcept {
   const __m256 t = _mm256_set1_ps(threshold);
-  __m256i counts = _mm256_setzero_si256();
+  __m256i counts[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+  const auto reached = [&](std::size_t at)
+                           DECANT_AVX2 { return _mm256_castps_si256(_mm256_cmp_ps(load(values + at), t, _CMP_GE_OQ)); };
   std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    counts = _mm256_sub_epi32(counts, _mm256_castps_si256(_mm256_cmp_ps(load(values + i), t, _CMP_GE_OQ)));
+  for (; i + 32 <= n; i += 32) {
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < 4; ++j) counts[j] = _mm256_sub_epi32(counts[j], reached(i + 8 * j));
   }
+  for (; i + 8 <= n; i += 8) counts[0] = _mm256_sub_epi32(counts[0], reached(i));
   alignas(32) std::uint32_t lanes[8];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), counts);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes),
+                     _mm256_add_epi32(_mm256_add_epi32(counts[0], counts[1]), _mm256_add_epi32(counts[2], counts[3])));
   std::size_t count = 0;
   for (const std::uint32_t lane : lanes) count += lane;
   return count + portable::count_at_least(values + i, n - i, threshold);
@@ -525,23 +612,44 @@ DECANT_AVX2_INLINE std::size_t list_lanes(__m256 z, __m256i ids, __m256 low, __m
 
 DECANT_AVX2 inline std::size_t collect(const float* row, const float* peaks, std::size_t blocks, float low, float high,
                                        std::int32_t first, portable::listed_values out) noexcept {
-  const __m256 lowest = _mm256_set1_ps(low), end = _mm256_set1_ps(high);
+  const __m256 lowest = _mm256_set1_ps(low), beyond = _mm256_set1_ps(high);
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   std::size_t count = 0;
   const auto list_block = [&](std::size_t at) DECANT_AVX2 {
     const __m256i ids = _mm256_add_epi32(lane, _mm256_set1_epi32(first + static_cast<std::int32_t>(at)));
 #pragma GCC unroll 8
     for (int k = 0; k < 64; k += 8) {
-      count = list_lanes(load(row + at + k), _mm256_add_epi32(ids, _mm256_set1_epi32(k)), lowest, end, count, out);
+      count = list_lanes(load(row + at + k), _mm256_add_epi32(ids, _mm256_set1_epi32(k)), lowest, beyond, count, out);
     }
   };
-  std::size_t b = 0;
-  for (; b + 8 <= blocks; b += 8) {
-    auto hit = static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(load(peaks + b), lowest, _CMP_GE_OQ)));
-    for (; hit != 0; hit &= hit - 1) list_block(64 * (b + static_cast<std::size_t>(std::countr_zero(hit))));
-  }
-  for (; b < blocks; ++b) {
-    if (peaks[b] >= low) list_block(64 * b);
+  const auto ask_for = [&](std::int32_t block) DECANT_AVX2 {
+    for (std::size_t k = 0; k < 64; k += 16) {
+      _mm_prefetch(reinterpret_cast<const char*>(row + 64 * static_cast<std::size_t>(block) + k), _MM_HINT_T0);
+    }
+  };
+  // Which blocks to look at, first: so their memory can be asked for ahead, and nothing depends on a guessed branch.
+  constexpr std::size_t most = 1024, ahead = 4;
+  alignas(32) std::int32_t hits[most + 8];
+  for (std::size_t begin = 0; begin < blocks; begin += most) {
+    const std::size_t end = begin + most < blocks ? begin + most : blocks;
+    std::size_t b = begin, found = 0;
+    for (; b + 8 <= end; b += 8) {
+      const auto hit =
+          static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(load(peaks + b), lowest, _CMP_GE_OQ)));
+      const __m256i places = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<std::int64_t>(packed_lanes[hit])));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(hits + found),
+                          _mm256_add_epi32(places, _mm256_set1_epi32(static_cast<std::int32_t>(b))));
+      found += static_cast<std::size_t>(std::popcount(hit));
+    }
+    for (; b < end; ++b) {
+      hits[found] = static_cast<std::int32_t>(b);
+      found += peaks[b] >= low ? 1 : 0;
+    }
+    for (std::size_t i = 0; i < found && i < ahead; ++i) ask_for(hits[i]);
+    for (std::size_t i = 0; i < found; ++i) {
+      if (i + ahead < found) ask_for(hits[i + ahead]);
+      list_block(64 * static_cast<std::size_t>(hits[i]));
+    }
   }
   for (std::size_t i = 0; i < count; i += 8) _mm256_storeu_ps(out.values + i, flushed(load(out.values + i)));
   return count;

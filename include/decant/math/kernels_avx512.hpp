@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include <decant/math/half.hpp>
+#include <decant/math/kernels_avx2.hpp>
 #include <decant/math/kernels_portable.hpp>
 
 // The portable kernels with 16 lanes. Sums are made opaque to the optimiser (kept), so that -ffast-math may not reorder
@@ -140,14 +141,14 @@ struct peaks_and_moments {
   }
 };
 
-template <class Element, class Besides>
-DECANT_AVX512_INLINE row_summary peaks_and(const Element* row, std::size_t n, float* out, Besides& besides) noexcept {
+template <class Besides>
+DECANT_AVX512_INLINE row_summary peaks_and(const float* row, std::size_t n, float* out, Besides& besides) noexcept {
   __m512 sum[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
   __m512 top = _mm512_set1_ps(portable::minus_infinity);
   const __m512 one = _mm512_set1_ps(1);
-  const auto peak = [&](const Element* block) DECANT_AVX512 __attribute__((always_inline)) {
+  const auto peak = [&](const float* block) DECANT_AVX512 __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (std::size_t j = 0; j < 64; j += 64 / sizeof(Element)) prefetch(block + j);
+    for (std::size_t j = 0; j < 64; j += 16) prefetch(block + j);
     const __m512 a = load(block), b = load(block + 16), c = load(block + 32), d = load(block + 48);
     // As products with 1, which other units add up than those that are busy with the largest.
     sum[0] = _mm512_fmadd_ps(a, one, sum[0]);
@@ -162,7 +163,7 @@ DECANT_AVX512_INLINE row_summary peaks_and(const Element* row, std::size_t n, fl
     __m512 quarters[4];
 #pragma GCC unroll 4
     for (std::size_t q = 0; q < 4; ++q) {
-      const Element* from = row + i + 256 * q;
+      const float* from = row + i + 256 * q;
       quarters[q] = largest_quarters(peak(from), peak(from + 64), peak(from + 128), peak(from + 192));
     }
     besides.settle();
@@ -188,10 +189,15 @@ DECANT_AVX512_INLINE row_summary peaks_and(const Element* row, std::size_t n, fl
   return {rest.max > summary.max ? rest.max : summary.max, worse(summary.content, rest.content)};
 }
 
-template <class Element>
-DECANT_AVX512 inline row_summary peaks(const Element* row, std::size_t n, float* out) noexcept {
+DECANT_AVX512 inline row_summary peaks(const float* row, std::size_t n, float* out) noexcept {
   peaks_alone nothing;
   return peaks_and(row, n, out, nothing);
+}
+/// Of sixteen-bit floats, with 16 lanes: half the bytes, which narrow vectors read fast enough.
+template <class Half>
+  requires(sizeof(Half) == 2)
+inline row_summary peaks(const Half* row, std::size_t n, float* out) noexcept {
+  return avx2::peaks(row, n, out);
 }
 
 DECANT_AVX512 inline row_summary peaks_and_mass(const float* row, std::size_t n, float* out, const rough_parameters& p,

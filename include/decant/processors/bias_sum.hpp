@@ -35,13 +35,16 @@ class bias_sum {
   }
 
   [[nodiscard]] bool none() const { return !banned_ && sum_ == 0; }
+  [[nodiscard]] bool banned() const { return banned_; }
+  /// The sum of the finite ones.
+  [[nodiscard]] float amount() const { return math::saturated(sum_); }
 
   /// Changes the token's logit.
   void apply(candidates& row, token_id id) const {
     if (banned_) {
       row.ban(id);
     } else if (sum_ != 0) {
-      row.add(id, math::saturated(sum_));
+      row.add(id, amount());
     }
   }
 

@@ -14,11 +14,11 @@
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/core/token_counts.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/processors/common_suffixes.hpp>
 #include <decant/processors/history.hpp>
 #include <decant/processors/sequence_breakers.hpp>
-#include <decant/processors/token_counts.hpp>
 
 namespace decant {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,7 +10,7 @@
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
-#include <decant/processors/token_counts.hpp>
+#include <decant/core/token_counts.hpp>
 
 namespace decant {
 
@@ -40,10 +41,11 @@ class encoder_repetition_penalty : public made_or_error<encoder_repetition_penal
 
   void operator()(candidates& row, const step_context&) const {
     if (off()) return;
-    for (const token_id id : source_) {
-      const auto logit = static_cast<double>(row.logit(id));
-      if (math::is_finite(logit)) row.set(id, math::saturated(logit > 0 ? logit * penalty_ : logit / penalty_));
-    }
+    row.edit_each(source_, std::identity{}, [&](token_id, const float& logit) {
+      if (!math::is_finite(logit)) return logit;
+      const auto z = static_cast<double>(logit);
+      return math::saturated(z > 0 ? z * penalty_ : z / penalty_);
+    });
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 1 || source_.empty(); }

@@ -8,7 +8,6 @@
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/processors/history.hpp>
-#include <decant/processors/token_counts.hpp>
 
 namespace decant {
 
@@ -31,11 +30,10 @@ class frequency_penalty : public made_or_error<frequency_penalty> {
     return parameter_fault{name, "penalty", penalty, "must be a finite number"};
   }
 
-  void operator()(candidates& row, const step_context& context) {
+  void operator()(candidates& row, const step_context& context) const {
     if (off()) return;
-    for (const auto& [id, count] : counts_.count(scope_.of(context, false))) {
-      row.add(id, math::saturated(-penalty_ * count));
-    }
+    row.add_each(row.occurrences(scope_.of(context, false)), &token_counts::item::id,
+                 [&](const token_counts::item& item) { return math::saturated(-penalty_ * item.count); });
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 0; }
@@ -46,7 +44,6 @@ class frequency_penalty : public made_or_error<frequency_penalty> {
  private:
   double penalty_;
   history_scope scope_;
-  token_counts counts_;
 };
 
 }  // namespace decant

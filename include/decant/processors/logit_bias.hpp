@@ -37,10 +37,15 @@ class logit_bias : public made_or_error<logit_bias> {
       return x.id < y.id || (x.id == y.id && x.bias < y.bias);
     });
     for (auto next = biases.begin(); next != biases.end();) {
-      edit all{next->id, {}};
-      for (; next != biases.end() && next->id == all.id; ++next) all.bias.add(next->bias);
-      ids_.include(all.id);
-      if (!all.bias.none()) edits_.push_back(all);
+      const token_id id = next->id;
+      bias_sum all;
+      for (; next != biases.end() && next->id == id; ++next) all.add(next->bias);
+      ids_.include(id);
+      if (all.banned()) {
+        banned_.push_back(id);
+      } else if (!all.none()) {
+        edits_.push_back({id, all.amount()});
+      }
     }
   }
 
@@ -54,19 +59,21 @@ class logit_bias : public made_or_error<logit_bias> {
   void operator()(candidates& row, const step_context&) const {
     if (off()) return;
     ids_.check(row);
-    for (const edit& each : edits_) each.bias.apply(row, each.id);
+    row.ban(banned_);
+    row.add_each(edits_, &edit::id, &edit::amount);
   }
 
-  [[nodiscard]] bool off() const { return edits_.empty(); }
-  [[nodiscard]] std::string describe() const { return detail::counted_text(name, edits_.size()); }
+  [[nodiscard]] bool off() const { return edits_.empty() && banned_.empty(); }
+  [[nodiscard]] std::string describe() const { return detail::counted_text(name, edits_.size() + banned_.size()); }
 
  private:
   struct edit {
     token_id id;
-    bias_sum bias;
+    float amount;
   };
 
-  std::vector<edit> edits_;  // ascending, each id once
+  std::vector<edit> edits_;  // these and those banned: ascending, each id once
+  std::vector<token_id> banned_;
   id_range ids_;
 };
 

@@ -37,7 +37,7 @@ class min_length : public made_or_error<min_length> {
 
   void operator()(candidates& row, const step_context& context) const {
     if (context.tokens.size() >= static_cast<std::size_t>(length_)) return;
-    for (const token_id id : end_tokens_) row.ban(id);
+    row.ban(end_tokens_);
   }
 
   [[nodiscard]] bool off() const { return length_ == 0 || end_tokens_.empty(); }

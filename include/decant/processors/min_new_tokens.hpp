@@ -36,7 +36,7 @@ class min_new_tokens : public made_or_error<min_new_tokens> {
 
   void operator()(candidates& row, const step_context& context) const {
     if (context.output().size() >= static_cast<std::size_t>(count_)) return;
-    for (const token_id id : end_tokens_) row.ban(id);
+    row.ban(end_tokens_);
   }
 
   [[nodiscard]] bool off() const { return count_ == 0 || end_tokens_.empty(); }

@@ -8,7 +8,6 @@
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/processors/history.hpp>
-#include <decant/processors/token_counts.hpp>
 
 namespace decant {
 
@@ -32,9 +31,10 @@ class presence_penalty : public made_or_error<presence_penalty> {
     return parameter_fault{name, "penalty", penalty, "must be a finite number"};
   }
 
-  void operator()(candidates& row, const step_context& context) {
+  void operator()(candidates& row, const step_context& context) const {
     if (off()) return;
-    for (const auto& [id, count] : counts_.count(scope_.of(context, false))) row.add(id, math::saturated(-penalty_));
+    row.add_each(row.occurrences(scope_.of(context, false)), &token_counts::item::id,
+                 [&](const token_counts::item&) { return math::saturated(-penalty_); });
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 0; }
@@ -45,7 +45,6 @@ class presence_penalty : public made_or_error<presence_penalty> {
  private:
   double penalty_;
   history_scope scope_;
-  token_counts counts_;
 };
 
 }  // namespace decant

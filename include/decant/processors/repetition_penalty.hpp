@@ -10,7 +10,6 @@
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/processors/history.hpp>
-#include <decant/processors/token_counts.hpp>
 
 namespace decant {
 
@@ -48,14 +47,15 @@ class repetition_penalty : public made_or_error<repetition_penalty> {
     return validate(penalty);
   }
 
-  void operator()(candidates& row, const step_context& context) {
+  void operator()(candidates& row, const step_context& context) const {
     if (off()) return;
-    for (const auto& [id, count] : counts_.count(scope_.of(context, true))) {
-      const auto logit = static_cast<double>(row.logit(id));
-      if (!math::is_finite(logit)) continue;
+    const auto penalised = [&](const token_counts::item&, const float& logit) {
+      if (!math::is_finite(logit)) return logit;
       const bool divide = logit > 0 || form_ == penalty_form::ctrl_paper;
-      row.set(id, math::saturated(divide ? logit / penalty_ : logit * penalty_));
-    }
+      const auto z = static_cast<double>(logit);
+      return math::saturated(divide ? z / penalty_ : z * penalty_);
+    };
+    row.edit_each(row.occurrences(scope_.of(context, true)), &token_counts::item::id, penalised);
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 1; }
@@ -69,7 +69,6 @@ class repetition_penalty : public made_or_error<repetition_penalty> {
   double penalty_;
   penalty_form form_;
   history_scope scope_;
-  token_counts counts_;
 };
 
 }  // namespace decant

@@ -39,7 +39,7 @@ class suppress_at_begin : public made_or_error<suppress_at_begin> {
 
   void operator()(candidates& row, const step_context& context) const {
     if (context.tokens.size() != options_.begin_index.value_or(context.prompt_size)) return;
-    for (const token_id id : ids_) row.ban(id);
+    row.ban(ids_);
   }
 
   [[nodiscard]] bool off() const { return ids_.empty(); }

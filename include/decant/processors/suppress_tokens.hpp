@@ -27,9 +27,7 @@ class suppress_tokens : public made_or_error<suppress_tokens> {
 
   static std::optional<parameter_fault> validate(const std::vector<token_id>&) { return {}; }
 
-  void operator()(candidates& row, const step_context&) const {
-    for (const token_id id : ids_) row.ban(id);
-  }
+  void operator()(candidates& row, const step_context&) const { row.ban(ids_); }
 
   [[nodiscard]] bool off() const { return ids_.empty(); }
   [[nodiscard]] std::string describe() const { return detail::counted_text(name, ids_.size()); }

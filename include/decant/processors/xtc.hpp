@@ -53,7 +53,7 @@ class xtc : public made_or_error<xtc> {
       if (std::find(protected_.begin(), protected_.end(), e.id) == protected_.end()) removed_.push_back(e.id);
     }
     if (row.size() - removed_.size() < min_keep_) return;
-    for (const token_id id : removed_) row.ban(id);
+    row.ban(removed_);
   }
 
   [[nodiscard]] bool off() const { return probability_ == 0 || threshold_ > 0.5; }
