@@ -177,6 +177,32 @@ TEST_CASE("16-bit rows say what they hold", "[math][kernels]") {
   }
 }
 
+TEST_CASE("set bits are listed, unless they are too many", "[math][kernels]") {
+  test_bits::splitmix next(41);
+  for (const isa which : forms()) {
+    for (const std::size_t words : {0U, 1U, 7U, 8U, 9U, 130U, 1023U, 1024U, 1031U, 2004U}) {
+      for (const std::size_t rarity : {1U, 3U, 40U, 5000U}) {
+        std::vector<std::uint64_t> mask(words);
+        std::vector<std::int32_t> wanted;
+        for (std::size_t i = 0; i < 64 * words; ++i) {
+          if (next.below(rarity) != 0) continue;
+          mask[i / 64] |= std::uint64_t{1} << (i % 64);
+          wanted.push_back(static_cast<std::int32_t>(i));
+        }
+        for (const std::size_t most : {wanted.size(), wanted.size() + 100, wanted.size() / 2, std::size_t{0}}) {
+          std::vector<std::int32_t> got(most + 64, -7);
+          const std::size_t count = kernels_for(which).set_bits(mask.data(), words, most, got.data());
+          REQUIRE((count > most) == (wanted.size() > most));
+          if (count > most) continue;
+          REQUIRE(count == wanted.size());
+          got.resize(count);
+          REQUIRE(got == wanted);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("values are counted and marked where they reach a threshold", "[math][kernels]") {
   for (const isa which : forms()) {
     for (const std::size_t size : {0U, 1U, 7U, 64U, 65U, 1000U}) {

@@ -387,9 +387,7 @@ class candidates : private detail::weighed_row {
         const auto id = static_cast<std::size_t>(ids[i]);
         if (id / 64 >= mask.size() || (mask[id / 64] >> (id % 64) & 1) == 0) values[i] = gone;
       }
-    } else if (has_at_most(mask, list_limit_)) {
-      list_allowed(mask);
-    } else {
+    } else if (!list_allowed(mask)) {
       dense_.mask(mask);
     }
     forget_facts();
@@ -430,13 +428,16 @@ class candidates : private detail::weighed_row {
   void keep_within_sigmas(double sigmas, std::size_t min_keep = 1, std::size_t freedom = 0) {
     const std::optional<detail::mass_bounds> quick = read_for_sigma();
     if (!read() || !more_than(1)) return;
+    list_small_row();
+    if (all_equal()) return;
     const auto size = static_cast<double>(count());
     if (freedom > 0) sigmas *= std::sqrt(size / (size - static_cast<double>(freedom)));
     if (quick) {
       const float least = border_near_max(-math::product(sigmas, quick->high));
       const float most = border_near_max(-math::product(sigmas, quick->low));
       list_from(least, 0);
-      if (least == most || count_from(least) == count_from(most)) return keep_from(most, min_keep);
+      const std::size_t kept = count_from(most);
+      if (least == most || count_from(least) == kept) return keep_from(most, min_keep, kept);
     }
     keep_from(border_near_max(sigmas == 0 ? 0 : -math::product(sigmas, sigma())), min_keep);
   }
@@ -489,6 +490,7 @@ class candidates : private detail::weighed_row {
   void probabilities(law& out) {
     out.clear();
     if (!read()) return;
+    list_small_row();
     const math::weight_map weight(max_, scale_);
     each_weight(weight, [&](token_id id, double w) {
       out.ids.push_back(id);

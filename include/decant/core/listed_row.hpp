@@ -147,6 +147,13 @@ class listed_row {
     return math::kernels().count_at_least(values_.data(), size_, threshold);
   }
 
+  /// The smallest value from a threshold on; `otherwise` if there is none.
+  [[nodiscard]] float smallest_from(float threshold, float otherwise) const noexcept {
+    float found = otherwise;
+    for (const float z : values()) found = z >= threshold && z < found ? z : found;
+    return found;
+  }
+
   /// The last of the first `count` tokens in descending order; there are at least so many, `count` > 0, and values lie
   /// in [low, high]. Its id is `any_id` if all that reach its logit are among them.
   [[nodiscard]] entry nth(std::size_t count, float low, float high) const {

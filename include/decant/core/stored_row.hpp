@@ -211,15 +211,32 @@ class stored_row {
     gathered_from_ = beyond;
   }
 
+  /// Whether all tokens of a dense row have the same logit; does not look further than the peaks where they differ.
+  bool all_equal() {
+    if (compact_) return false;
+    const std::span<const float> peaks = dense_.peaks();
+    return math::kernels().count_at_least(peaks.data(), peaks.size(), max_) == dense_.blocks() &&
+           dense_.count_at_least(max_) == count();
+  }
+
   // ---- lists and runs
 
-  /// A whole row that is not longer than a list may be is quicker to work on as one. Of a good row that has been read.
+  /// A row of no more tokens than a list may hold is quicker to work on as one. Of a good row that has been read.
   void list_small_row() {
-    if (compact_ || vocabulary_size_ > list_limit_) return;
+    if (compact_ || !known_small()) return;
     collect_all(list_);
     compact_ = true;
     size_ = list_.size();
     counted_ = true;
+  }
+
+  /// Whether that is so and can be told cheaply.
+  bool known_small() {
+    if (vocabulary_size_ <= list_limit_) return true;
+    if (counted_) return size_ <= list_limit_;
+    const std::span<const float> peaks = dense_.peaks();
+    return 16 * math::kernels().count_at_least(peaks.data(), peaks.size(), dense_row::lowest) <= list_limit_ &&
+           !more_than(list_limit_);
   }
 
   void collect_all(listed_row& out) const {
@@ -407,7 +424,7 @@ class stored_row {
     // Where many blocks reach the threshold, it may be ties that do.
     const std::span<const float> peaks = dense_.peaks();
     const std::size_t reached = math::kernels().count_at_least(peaks.data(), peaks.size(), threshold);
-    const std::size_t strip = 64 * reached <= most ? dense_.blocks() : reached > 2 * ties + 64 ? 16 : 128;
+    const std::size_t strip = reached > 2 * ties + 64 ? 16 : 64 * reached <= 4 * ties + 4096 ? dense_.blocks() : 128;
     std::size_t left = ties, place = 0;
     for (std::size_t b = 0; b < dense_.blocks(); b += strip) {
       dense_.collect(low, beyond, b, std::min(b + strip, dense_.blocks()), out);
@@ -435,8 +452,8 @@ class stored_row {
     adopt_gathered();
   }
 
-  /// Keeps values from a border on, and the largest `min_keep`.
-  void keep_from(float border, std::size_t min_keep) {
+  /// Keeps values from a border on, and the largest `min_keep`. `known` says how many they are, if that is known.
+  void keep_from(float border, std::size_t min_keep, std::size_t known = 0) {
     if (is_gone(border)) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
     // What lies in few blocks is listed at once.
@@ -446,7 +463,7 @@ class stored_row {
       if (gathered_.size() < min_keep) return keep_largest(min_keep);
       if (gathered_.size() <= list_limit_) return more_than(gathered_.size()) ? adopt_gathered() : void();
     }
-    const std::size_t kept = count_from(border);
+    const std::size_t kept = known > 0 ? known : count_from(border);
     if (kept < min_keep) return keep_largest(min_keep);
     if (more_than(kept)) cut({listed_row::any_id, border}, kept);
   }
@@ -492,31 +509,20 @@ class stored_row {
 
   // ---- allowing
 
-  /// Whether so few bits are set; does not look further than that.
-  static bool has_at_most(std::span<const std::uint64_t> mask, std::size_t limit) noexcept {
-    std::size_t ones = 0;
-    for (const std::uint64_t word : mask) {
-      if (word == 0) continue;
-      ones += static_cast<std::size_t>(std::popcount(word));
-      if (ones > limit) return false;
-    }
-    return true;
-  }
-
-  /// Makes the list of a dense row, from the tokens that a mask allows.
-  void list_allowed(std::span<const std::uint64_t> mask) {
-    // All are asked for before the first is waited for.
+  /// Makes the list of a dense row, if a mask allows no more than a list may hold; whether it did.
+  bool list_allowed(std::span<const std::uint64_t> mask) {
+    const std::size_t words = std::min(mask.size(), dense_.blocks());
     list_.clear();
-    for (std::size_t word = 0; word < mask.size(); ++word) {
-      for (std::uint64_t left = mask[word]; left != 0; left &= left - 1) {
-        const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
-        if (id >= vocabulary_size_) break;
-        dense_.prefetch(static_cast<token_id>(id));
-        list_.add(static_cast<token_id>(id), gone);
-      }
-    }
-    for (std::size_t i = 0; i < list_.size(); ++i) list_.values()[i] = dense_[list_.ids()[i]];
+    const auto to = list_.room(list_limit_ + 64);
+    std::size_t count = math::kernels().set_bits(mask.data(), words, list_limit_, to.ids);
+    if (count > list_limit_) return false;
+    while (count > 0 && static_cast<std::size_t>(to.ids[count - 1]) >= vocabulary_size_) --count;
+    // All are asked for before the first is waited for.
+    for (std::size_t i = 0; i < count; ++i) dense_.prefetch(to.ids[i]);
+    for (std::size_t i = 0; i < count; ++i) to.values[i] = dense_[to.ids[i]];
+    list_.extend(count);
     compact_ = true;
+    return true;
   }
 
   dense_row dense_;

@@ -170,9 +170,16 @@ class weighed_row : public stored_row {
     return mass_bounds{scale_ * std::sqrt(variance - error), scale_ * std::sqrt(variance + error)};
   }
 
-  /// Reads the row; if that takes a pass, sums rough weights along the way, if they are wanted.
+  /// Reads the row; if that takes a pass, sums rough weights along the way, if they are wanted. Lists what is small.
   bool read_for_mass(bool wanted = true) {
-    if (!wanted || known_ || compact_ || vocabulary_size_ <= compact_limit || !dense_.measures_floats()) return read();
+    if (wanted) read_with_rough_mass();
+    if (!read()) return false;
+    list_small_row();
+    return true;
+  }
+
+  void read_with_rough_mass() {
+    if (known_ || compact_ || vocabulary_size_ <= compact_limit || !dense_.measures_floats()) return;
     // Weights must be told from a reference that is known beforehand, and not too far below the largest.
     float reference = gone;
     const std::size_t step = vocabulary_size_ / 8;
@@ -181,18 +188,17 @@ class weighed_row : public stored_row {
       if (math::is_finite(z) && z > reference) reference = z;
     }
     const double base2 = scale_ * math::per_doubling, at = base2 * static_cast<double>(reference);
-    if (is_gone(reference) || base2 < 0x1p-20 || base2 > 0x1p10 || std::abs(at) > 1000) return read();
+    if (is_gone(reference) || base2 < 0x1p-20 || base2 > 0x1p10 || std::abs(at) > 1000) return;
     rough_parameters_ = {static_cast<float>(base2 * 0x1p23), static_cast<float>((127 - at) * 0x1p23)};
     const double mass = dense_.measure_with_mass(rough_parameters_);
-    if (!read()) return false;
+    if (!read()) return;
     const double above = (static_cast<double>(max_) - static_cast<double>(reference)) * base2;
-    if (above > 100) return true;  // beyond what a float can tell
+    if (above > 100) return;  // beyond what a float can tell
     rough_factor_ = math::exp(-above / math::per_doubling);
     rough_ = mass * rough_factor_;
     // Roundings of slope, offset and exponent, of up to a few hundred each.
     rough_slack_ = 0x1p-24 * (500 + 2 * std::abs(at) + 2 * above);
     if (math::is_finite(rough_)) rough_at_ = stand_;
-    return true;
   }
 
   /// Whether the row is long, and its exponents are such that floats tell them.
@@ -393,13 +399,24 @@ class weighed_row : public stored_row {
       nucleus_.weigh(sample_, max_, scale_);
     }
     // A pass weighs what lies above about the right value; what lies between that and the right one is listed.
-    const float about = nucleus_.value_near(math::product(p, all), max_);
+    const float about = sample_.smallest_from(nucleus_.value_near(math::product(p, all), max_), max_);
     const double sampled = nucleus_.mass_from(about);
     const math::portable::split_mass sums = split_mass(about);
     const double wanted = math::product(p, sums.mass), doubt = near_error * (p * sums.mass + sums.above);
     const mass_bounds bounds{wanted - doubt, wanted + doubt};
     const double missing = std::abs(wanted - sums.above) / sums.mass, reach = missing * all + slack(missing);
     const std::size_t above = dense_.count_at_least(about);
+    // Of many at that very value, as many are kept as it takes: their mass is a product.
+    const std::size_t higher = dense_.count_at_least(math::next_above(about));
+    if (above - higher > compact_limit) {
+      const double one = math::exp(relative(about)),
+                   mass_higher = sums.above - static_cast<double>(above - higher) * one;
+      const double least = (bounds.low - mass_higher) / one, most = (bounds.high - mass_higher) / one;
+      if (least > 1 && most < static_cast<double>(above - higher) && std::ceil(least) == std::ceil(most)) {
+        const auto taken = static_cast<std::size_t>(std::ceil(most));
+        return keep_place(mass_search::place{{dense_.nth_at(about, taken), about}, higher + taken}, min_keep);
+      }
+    }
     listed_row& between = gathering();
     between.clear();
     if (sums.above < wanted) {

@@ -38,6 +38,7 @@ struct kernel_table {
   portable::moment_sums (*moments)(const float*, std::size_t, float) noexcept;
   std::size_t (*collect)(const float*, const float*, std::size_t, float, float, std::int32_t,
                          portable::listed_values) noexcept;
+  std::size_t (*set_bits)(const std::uint64_t*, std::size_t, std::size_t, std::int32_t*) noexcept;
   std::size_t (*filter)(const std::int32_t*, const float*, std::size_t, float, float, portable::listed_values) noexcept;
 };
 
@@ -63,6 +64,7 @@ struct kernel_table {
    name::quick_masses,       \
    name::moments,            \
    name::collect,            \
+   name::set_bits,           \
    name::filter}
 
 /// The table for an instruction set, or the best one below it that this build has.

@@ -655,6 +655,47 @@ DECANT_AVX2 inline std::size_t collect(const float* row, const float* peaks, std
   return count;
 }
 
+DECANT_AVX2 inline std::size_t set_bits(const std::uint64_t* words, std::size_t n, std::size_t most,
+                                        std::int32_t* out) noexcept {
+  // Words of which any is set, first: most are empty, and which ones nobody can guess.
+  constexpr std::size_t part = 1024;
+  alignas(32) std::int32_t used[part + 8];
+  const __m256i zero = _mm256_setzero_si256();
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < n; begin += part) {
+    const std::size_t end = begin + part < n ? begin + part : n;
+    std::size_t w = begin, found = 0;
+    for (; w + 8 <= end; w += 8) {
+      const auto* from = reinterpret_cast<const __m256i*>(words + w);
+      const __m256i front = _mm256_cmpeq_epi64(_mm256_loadu_si256(from), zero);
+      const __m256i back = _mm256_cmpeq_epi64(_mm256_loadu_si256(from + 1), zero);
+      const auto empty = static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(front))) |
+                         static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(back))) << 4;
+      const std::uint32_t hit = ~empty & 255;
+      const __m256i places = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<std::int64_t>(packed_lanes[hit])));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(used + found),
+                          _mm256_add_epi32(places, _mm256_set1_epi32(static_cast<std::int32_t>(w))));
+      found += static_cast<std::size_t>(std::popcount(hit));
+    }
+    for (; w < end; ++w) {
+      used[found] = static_cast<std::int32_t>(w);
+      found += words[w] != 0 ? 1 : 0;
+    }
+    std::size_t more = count;
+    for (std::size_t i = 0; i < found && more <= most; ++i) {
+      more += static_cast<std::size_t>(std::popcount(words[static_cast<std::size_t>(used[i])]));
+    }
+    if (more > most) return more;
+    for (std::size_t i = 0; i < found; ++i) {
+      const std::int32_t first = 64 * used[i];
+      std::uint64_t left = words[static_cast<std::size_t>(used[i])];
+      do out[count++] = first + std::countr_zero(left);
+      while ((left &= left - 1) != 0);
+    }
+  }
+  return count;
+}
+
 DECANT_AVX2 inline std::size_t filter(const std::int32_t* ids, const float* values, std::size_t n, float low,
                                       float high, portable::listed_values out) noexcept {
   const __m256 lowest = _mm256_set1_ps(low), end = _mm256_set1_ps(high);

@@ -512,6 +512,8 @@ DECANT_AVX512 inline std::size_t filter(const std::int32_t* ids, const float* va
   return count;
 }
 
+using avx2::set_bits;
+
 DECANT_STRICT_END
 
 }  // namespace decant::math::avx512

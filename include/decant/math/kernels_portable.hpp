@@ -318,6 +318,18 @@ inline std::size_t collect(const float* row, const float* peaks, std::size_t blo
   return count;
 }
 
+/// Writes the places of the bits that are set in a mask, ascending, and returns how many they are; more than `most`, if
+/// they are more, of which none need be written. Up to 63 beyond `most` may be.
+inline std::size_t set_bits(const std::uint64_t* words, std::size_t n, std::size_t most, std::int32_t* out) noexcept {
+  std::size_t count = 0;
+  for (std::size_t w = 0; w < n && count <= most; ++w) {
+    for (std::uint64_t left = words[w]; left != 0; left &= left - 1) {
+      out[count++] = static_cast<std::int32_t>(64 * w + static_cast<std::size_t>(std::countr_zero(left)));
+    }
+  }
+  return count;
+}
+
 /// The same of a list, whose length is a multiple of 16: writes its members in [low, high), which may be in place.
 inline std::size_t filter(const std::int32_t* ids, const float* values, std::size_t n, float low, float high,
                           listed_values out) noexcept {
