@@ -185,11 +185,17 @@ class candidates : private detail::weighed_row {
   /// and is kept until an edit; the span is valid until the next call. O(size log count) for what is new.
   [[nodiscard]] std::span<const entry> descending(std::size_t count) {
     sort_prefix(count);
-    listed_.clear();
-    for (std::size_t i = 0; i < std::min(count, order_.size()); ++i) {
-      listed_.push_back({order_[i].id, effective_float(order_[i].logit)});
+    listed_.resize(std::min(count, order_.size()));
+    for (std::size_t i = 0; i < listed_.size(); ++i) {
+      listed_[i] = {order_[i].id, effective_float(order_[i].logit)};
     }
     return listed_;
+  }
+
+  /// e^(logit - max()) of the same tokens, in double: none on a bad row. The span is valid until the next call.
+  [[nodiscard]] std::span<const double> descending_weights(std::size_t count) {
+    if (!read()) return {};
+    return weigh_prefix(count);
   }
 
   /// The place of a token in descending order, from 1; 0 if it is gone. Reads the row; one pass.

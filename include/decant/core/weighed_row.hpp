@@ -104,6 +104,18 @@ class weighed_row : public stored_row {
     }
   }
 
+  /// The weights e^relative(z) of the first `count` tokens in descending order, of all if there are not so many.
+  std::span<const double> weigh_prefix(std::size_t count) {
+    sort_prefix(count);
+    const std::size_t size = std::min(count, order_.size()), even = (size + 15) / 16 * 16;
+    run_.resize(std::max(run_.size(), even));
+    for (std::size_t i = 0; i < size; ++i) run_[i] = order_[i].logit;
+    std::fill(run_.begin() + static_cast<std::ptrdiff_t>(size), run_.begin() + static_cast<std::ptrdiff_t>(even), gone);
+    order_weights_.resize(std::max(order_weights_.size(), even));
+    math::kernels().exps(run_.data(), even, max_, scale_, order_weights_.data());
+    return {order_weights_.data(), size};
+  }
+
   /// H = ln Z - E[logit - top]; rounding may leave a tiny negative where it is 0.
   [[nodiscard]] double entropy_value() const { return std::max(0.0, math::log(mass_) - weighted_ / mass_); }
 
@@ -511,6 +523,7 @@ class weighed_row : public stored_row {
   math::rough_parameters rough_parameters_{};
 
   mass_search nucleus_;
+  std::vector<double> order_weights_;
   std::vector<float> peak_weights_;
   std::vector<distant> near_;
 };
