@@ -341,9 +341,14 @@ class dense_row {
   template <class F>
   void rewrite(F f) {
     workspace_.resize(size_);
-    for (std::size_t i = 0; i < size_; ++i) {
-      const auto id = static_cast<token_id>(i);
-      workspace_[i] = math::flush_denormal(f(id, (*this)[id]));
+    float buffer[64];
+    for (std::size_t b = 0; b < blocks(); ++b) {
+      const block at = block_at(b, buffer);
+      float* to = workspace_.data() + 64 * b;
+      for (std::size_t i = 0, length = std::min<std::size_t>(64, size_ - 64 * b); i < length; ++i) {
+        const float z = (at.keep >> i & 1) != 0 ? math::flush_denormal(at.values[i]) : gone;
+        to[i] = math::flush_denormal(f(static_cast<token_id>(64 * b + i), z));
+      }
     }
     use_workspace();
   }
