@@ -5,6 +5,7 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/dense_row.hpp>
+#include <decant/core/descending_sort.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>

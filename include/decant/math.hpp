@@ -3,6 +3,7 @@
 
 #include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
+#include <decant/math/hash_kernels.hpp>
 #include <decant/math/isa.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/kernels_avx2.hpp>

@@ -1029,6 +1029,34 @@ TEST_CASE("facts are dropped by every edit and narrowing", "[core][candidates]")
   CHECK(row.argmax() == 5);
 }
 
+TEST_CASE("a long row is walked down to its end in order, with weights beside it", "[core][candidates]") {
+  for (const std::size_t limit : {candidates::compact_limit, std::size_t{30'000}}) {
+    std::vector<float> logits;
+    const draw_stream draws(7);
+    for (std::uint32_t i = 0; i < 20'000; ++i) {
+      const double u = draws.uniform(decant::purpose::user, i);
+      logits.push_back(u < 0.1 ? gone : u < 0.3 ? 0.5F : static_cast<float>(20 * u - 10));
+    }
+    std::vector<entry> sorted;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      if (!decant::is_gone(logits[i])) sorted.push_back({static_cast<token_id>(i), logits[i]});
+    }
+    std::ranges::sort(sorted, decant::detail::before);
+    candidates row(limit);
+    row.bind(std::span<const float>(logits));
+    row.affine(0.7, 3);
+    for (std::size_t reach = 1; reach < 4 * sorted.size(); reach *= 3) {
+      const std::size_t size = std::min(reach, sorted.size());
+      const auto walked = row.descending(reach);
+      REQUIRE(walked.size() == size);
+      for (std::size_t i = 0; i < size; ++i) REQUIRE(walked[i].id == sorted[i].id);
+      const auto weights = row.descending_weights(reach);
+      REQUIRE(weights.size() == size);
+      for (std::size_t i = 0; i < size; ++i) REQUIRE(weights[i] == decant::math::exp(row.below_max(sorted[i].id)));
+    }
+  }
+}
+
 TEST_CASE("the descending prefix grows on demand and survives being asked for less", "[core][candidates]") {
   splitmix next(44);
   const auto logits = naive::random_row(next, 3000);

@@ -124,4 +124,21 @@ TEST_CASE("over seeds, how many of a hundred elements go to the first half follo
   CHECK(chi_square(counts, expected).p_value > 1e-4);
 }
 
+TEST_CASE("the elements that go below a bound are those that say so when asked", "[math]") {
+  keyed_permutation::workspace tables;
+  for (const std::size_t size : {1U, 2U, 3U, 15U, 16U, 17U, 255U, 256U, 257U, 300U, 1000U, 4096U, 5000U, 32'001U}) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const keyed_permutation permutation(size, splitmix64(7, seed));
+      for (const std::size_t bound : {std::size_t{0}, size / 4, size / 2, size - 1, size}) {
+        std::vector<std::size_t> times(size);
+        permutation.each_below(bound, tables, [&](std::uint64_t element) { ++times.at(element); });
+        bool alike = true;
+        for (std::size_t i = 0; i < size; ++i) alike = alike && times[i] == (permutation(i) < bound ? 1U : 0U);
+        CAPTURE(size, seed, bound);
+        CHECK(alike);
+      }
+    }
+  }
+}
+
 }  // namespace keyed_permutation_tests

@@ -90,6 +90,23 @@ TEST_CASE("keeping leaves the green tokens, and all where none is left", "[proce
   CHECK(same_bits(logits_after(with_list{{1, 4}, 0, true}, {1, 2, 3, 4, 5}), {gone, 2, gone, gone, 5}));
 }
 
+TEST_CASE("a list that has been made holds the tokens that are on it one by one", "[processors]") {
+  decant::green_list list;
+  for (const std::size_t size : {1UL, 50UL, 64UL, 1000UL, 32'000UL, 1000UL}) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      for (const double fraction : {0.25, 0.5, 0.9}) {
+        const std::size_t green = decant::green_size(fraction, size);
+        list.make(size, green, seed);
+        bool alike = true;
+        for (token_id id = 0; static_cast<std::size_t>(id) < size; ++id) {
+          alike = alike && list(id) == decant::on_green_list(id, size, green, seed);
+        }
+        CHECK(alike);
+      }
+    }
+  }
+}
+
 TEST_CASE("green_evidence is the z-score of the paper", "[processors]") {
   const auto found = green_evidence(100, 60, 0.25);
   CHECK(found.z == Approx((60 - 25) / std::sqrt(100 * 0.25 * 0.75)).epsilon(1e-12));

@@ -57,6 +57,49 @@ TEST_CASE("tail_free equals its definition, law by enumeration", "[processors]")
   }
 }
 
+/// The definition in its own steps: every difference, from one end of the row to the other.
+tokens stepwise_survivors(const row& logits, double z) {
+  std::vector<decant::entry> order;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] != gone) order.push_back({static_cast<token_id>(i), logits[i]});
+  }
+  std::ranges::sort(order, decant::detail::before);
+  law w, bends;
+  for (const auto& e : order) w.push_back(decant::math::exp(double{e.logit} - double{order[0].logit}));
+  for (std::size_t i = 0; i + 2 < w.size(); ++i) bends.push_back(std::abs((w[i] - w[i + 1]) - (w[i + 1] - w[i + 2])));
+  double total = 0, sum = 0;
+  for (const double b : bends) total += b;
+  std::size_t kept = 1;
+  while (kept <= bends.size() && (sum += bends[kept - 1]) <= z * total) ++kept;
+  tokens ids;
+  for (std::size_t i = 0; i < (total > 1e-12 ? kept : order.size()); ++i) ids.push_back(order[i].id);
+  std::ranges::sort(ids);
+  return ids;
+}
+
+TEST_CASE("tail_free decides on long rows what a sum over the whole row decides", "[processors]") {
+  for (const std::size_t size : {3UL, 128UL, 129UL, 500UL, 3000UL, 20'000UL}) {
+    const row steep = random_row(size, size);
+    std::vector<row> kinds(6, steep);
+    for (std::size_t i = 0; i < size; ++i) {
+      kinds[1][i] = 0.02F * steep[i];
+      kinds[2][i] = std::floor(2 * steep[i]) / 2;
+      kinds[3][i] = i % 3 == 0 ? gone : steep[i];
+      kinds[4][i] = 1;
+      kinds[5][i] = i % 1000 == 7 ? 12 + steep[i] : -static_cast<float>(i % 50);
+    }
+    for (const decant::math::isa which : {decant::math::isa::portable, decant::math::best_isa()}) {
+      decant::math::use_kernels(which);
+      for (const row& logits : kinds) {
+        for (const double z : {0.0, 0.3, 0.9, 0.95, 0.999, 0.999999}) {
+          CHECK(survivors(tail_free(z), logits) == stepwise_survivors(logits, z));
+        }
+      }
+    }
+  }
+  decant::math::use_kernels(decant::math::best_isa());
+}
+
 TEST_CASE("z = 0 keeps the argmax", "[processors]") {
   CHECK(survivors(tail_free(0), golden) == tokens{0});
   CHECK(survivors(tail_free(-0.0), {1, 5, 5, 2}) == tokens{1});

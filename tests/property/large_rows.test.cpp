@@ -114,6 +114,13 @@ std::vector<narrowing> narrowings() {
     all.push_back({"keep_mass " + std::to_string(p), [=](candidates& row) { row.keep_mass(p, 2); },
                    [=](eager_row& row) { row.keep_mass(p, 2); }});
   }
+  for (const double around : {-0.7, 0.5, 1.3, 9.0}) {
+    for (const double p : {0.0, 0.6, 0.99}) {
+      all.push_back({"keep_mass " + std::to_string(p) + " around " + std::to_string(around),
+                     [=](candidates& row) { row.keep_mass(p, 1, around); },
+                     [=](eager_row& row) { row.keep_mass_around(p, around); }});
+    }
+  }
   all.push_back({"after a temperature, keep_mass 0.9",
                  [](candidates& row) {
                    row.affine(1 / 0.7, 2);

@@ -2,6 +2,7 @@
 #include <decant/samplers/gumbel.hpp>
 
 #include "processors/policies.hpp"
+#include "samplers/noisy_rows.hpp"
 
 #include <decant/chain.hpp>
 #include <decant/processors.hpp>
@@ -140,6 +141,14 @@ TEST_CASE("gumbel needs no random number for one token", "[samplers]") {
   });
   CHECK(law.size() == 1);
   CHECK(law.begin()->first == 1);
+}
+
+TEST_CASE("gumbel draws the token of the largest sum, without looking at most of them", "[samplers]") {
+  noisy_rows::each([](candidates& row, std::uint64_t seed) {
+    const step_context context = context_after({}, 0, draw_stream(seed));
+    const auto noise = [&](token_id id) { return context.draws.gumbel(decant::purpose::noise, id); };
+    REQUIRE(gumbel{}(row, context) == noisy_rows::noisiest(row, noise));
+  });
 }
 
 TEST_CASE("gumbel cannot be enumerated, and says so", "[samplers]") {

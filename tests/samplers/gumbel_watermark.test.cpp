@@ -3,6 +3,7 @@
 
 #include "processors/policies.hpp"
 #include "processors/written_texts.hpp"
+#include "samplers/noisy_rows.hpp"
 
 #include <decant/chain.hpp>
 #include <decant/processors.hpp>
@@ -222,6 +223,15 @@ TEST_CASE("a Gumbel watermark refuses a width of 0", "[samplers]") {
         "gumbel_watermark: context_width = 0 must be at least 1");
   CHECK_FALSE(gumbel_watermark::make(gumbel_watermark_options{.context_width = 0}).has_value());
   CHECK(gumbel_watermark::make().has_value());
+}
+
+TEST_CASE("the Gumbel watermark marks the token of the largest sum, without looking at most of them", "[samplers]") {
+  noisy_rows::each([](candidates& row, std::uint64_t seed) {
+    const gumbel_watermark policy({.key = seed});
+    const tokens text{1, 0, 1, 1, 0};
+    const auto noise = [&](token_id id) { return -decant::math::log(-decant::math::log(policy.number(text, id))); };
+    REQUIRE(policy(row, context_after(text, 0, draw_stream(seed))) == noisy_rows::noisiest(row, noise));
+  });
 }
 
 TEST_CASE("a Gumbel watermark passes check_sampler", "[samplers]") {

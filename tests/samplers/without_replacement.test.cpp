@@ -2,6 +2,7 @@
 #include <decant/samplers/without_replacement.hpp>
 
 #include "processors/policies.hpp"
+#include "samplers/noisy_rows.hpp"
 
 #include <map>
 #include <set>
@@ -226,6 +227,23 @@ TEST_CASE("equal keys draw the same, other positions and streams do not", "[samp
   sample_without_replacement(c, {{}, 0, draw_stream(5).at(1)}, 10, here);
   sample_without_replacement(c, {{}, 0, draw_stream(5).at(2)}, 10, there);
   CHECK(ids_of(here) != ids_of(there));
+}
+
+TEST_CASE("those drawn are the k largest sums, without looking at most of them", "[samplers]") {
+  noisy_rows::each([](candidates& row, std::uint64_t seed) {
+    const step_context context = context_after({}, 0, draw_stream(seed));
+    std::vector<std::pair<double, token_id>> all;
+    row.visit_below_max([&](token_id id, double below) {
+      all.emplace_back(-(below + context.draws.gumbel(decant::purpose::noise, id)), id);
+    });
+    std::ranges::sort(all);
+    for (const std::size_t k : {1U, 4U, 50U}) {
+      std::vector<decant::perturbed_token> drawn;
+      decant::sample_without_replacement(row, context, k, drawn);
+      REQUIRE(drawn.size() == std::min(k, all.size()));
+      for (std::size_t i = 0; i < drawn.size(); ++i) REQUIRE(drawn[i].id == all[i].second);
+    }
+  });
 }
 
 TEST_CASE("all sizes of vocabulary give k different tokens", "[samplers]") {

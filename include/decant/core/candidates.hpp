@@ -188,11 +188,17 @@ class candidates : private detail::weighed_row {
   /// and is kept until an edit; the span is valid until the next call. O(size log count) for what is new.
   [[nodiscard]] std::span<const entry> descending(std::size_t count) {
     sort_prefix(count);
-    listed_.clear();
-    for (std::size_t i = 0; i < std::min(count, order_.size()); ++i) {
-      listed_.push_back({order_[i].id, effective_float(order_[i].logit)});
+    listed_.resize(std::min(count, order_.size()));
+    for (std::size_t i = 0; i < listed_.size(); ++i) {
+      listed_[i] = {order_[i].id, effective_float(order_[i].logit)};
     }
     return listed_;
+  }
+
+  /// e^(logit - max()) of the same tokens, in double: none on a bad row. The span is valid until the next call.
+  [[nodiscard]] std::span<const double> descending_weights(std::size_t count) {
+    if (!read()) return {};
+    return weigh_prefix(count);
   }
 
   /// The place of a token in descending order, from 1; 0 if it is gone. Reads the row; one pass.
@@ -216,6 +222,35 @@ class candidates : private detail::weighed_row {
   template <class F>
   void visit_below_max(F f) {
     if (read()) each([&](token_id id, float z) { f(id, relative(z)); });
+  }
+
+  /// The same for some tokens: pick(first, most) says, by bits, which of the 64 ids from `first` on matter, none of
+  /// whose tokens has e^(logit - max()) > most. Reads the row.
+  template <class Pick, class F>
+  void visit_below_max(Pick pick, F f) {
+    if (!read()) return;
+    const math::weight_map weight(max_, scale_);
+    const std::size_t blocks = (vocabulary_size_ + 63) / 64;
+    block_tops_.resize(std::max(block_tops_.size(), blocks));
+    bound_blocks(weight, std::span(block_tops_).first(blocks));
+    std::size_t place = 0;
+    for (std::size_t b = 0; b < blocks; ++b) {
+      if (!compact_ && is_gone(dense_.peaks()[b])) continue;
+      if (compact_ && (place == list_.size() || static_cast<std::size_t>(list_.ids()[place]) / 64 > b)) continue;
+      // Bounds are of weights in float: of exponents that are up to 126, three roundings; and lost below 2^-126.
+      const double most = (1 + 1e-4) * block_tops_[b] / 64 + 0x1p-125;
+      const std::uint64_t picked = pick(static_cast<token_id>(64 * b), most);
+      const auto visit = [&](token_id id, float z) {
+        if ((picked >> (id % 64) & 1) != 0 && !is_gone(z)) f(id, relative(z));
+      };
+      if (!compact_) {
+        if (picked != 0) dense_.each_in_block(b, picked, visit);
+        continue;
+      }
+      for (; place < list_.size() && static_cast<std::size_t>(list_.ids()[place]) / 64 == b; ++place) {
+        visit(list_.ids()[place], list_.values()[place]);
+      }
+    }
   }
 
   /// The logit of a token in double, less max(); -inf if it is gone. Reads the row. As visit_below_max, for one token.
@@ -653,6 +688,7 @@ class candidates : private detail::weighed_row {
 
   std::vector<entry> listed_;  // what descending() hands out
   std::vector<float> list_weights_, list_peaks_;
+  std::vector<double> block_tops_;
   std::vector<std::uint64_t> allowed_;
   token_counts counts_;
   math::sum_tree blocks_;

@@ -128,9 +128,14 @@ class dense_row {
 
   template <class F>
   void each_in_block(std::size_t b, F f) const {
+    each_in_block(b, ~std::uint64_t{0}, f);
+  }
+  /// The same for those of its tokens whose bits are set.
+  template <class F>
+  void each_in_block(std::size_t b, std::uint64_t chosen, F f) const {
     float buffer[64];
     const block at = block_at(b, buffer);
-    for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+    for (std::uint64_t keep = at.keep & chosen; keep != 0; keep &= keep - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(keep));
       const float z = math::flush_denormal(at.values[i]);
       if (!is_gone(z)) f(static_cast<token_id>(b * 64 + i), z);
@@ -377,9 +382,14 @@ class dense_row {
   template <class F>
   void rewrite(F f) {
     workspace_.resize(size_);
-    for (std::size_t i = 0; i < size_; ++i) {
-      const auto id = static_cast<token_id>(i);
-      workspace_[i] = math::flush_denormal(f(id, (*this)[id]));
+    float buffer[64];
+    for (std::size_t b = 0; b < blocks(); ++b) {
+      const block at = block_at(b, buffer);
+      float* to = workspace_.data() + 64 * b;
+      for (std::size_t i = 0, length = std::min<std::size_t>(64, size_ - 64 * b); i < length; ++i) {
+        const float z = (at.keep >> i & 1) != 0 ? math::flush_denormal(at.values[i]) : gone;
+        to[i] = math::flush_denormal(f(static_cast<token_id>(64 * b + i), z));
+      }
     }
     use_workspace();
   }

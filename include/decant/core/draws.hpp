@@ -8,6 +8,8 @@
 
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
+#include <decant/math/hash_kernels.hpp>
+#include <decant/math/kernels.hpp>
 #include <decant/math/philox.hpp>
 #include <decant/math/scalar.hpp>
 
@@ -93,6 +95,25 @@ class draw_stream {
     return unit_interval(words[0] | static_cast<std::uint64_t>(words[1]) << 32);
   }
 
+  /// The numbers uniform(why, 0), uniform(why, 1) ..., as blocks of bits.
+  [[nodiscard]] math::philox_sequence numbers(purpose why) const {
+    DECANT_ASSERT(hook_ == nullptr, "a continuous draw cannot be enumerated by a decision hook");
+    return {position_, static_cast<std::uint32_t>(why), stream_};
+  }
+
+  /// Which of 64 of these may lie in the upper `share` of (0, 1): bit i is set if number first + i is > 1 - share, and
+  /// hardly ever besides. Costs far less than the numbers.
+  [[nodiscard]] static std::uint64_t near_one(const math::philox_sequence& numbers, token_id first, double share) {
+    if (share >= 1) return ~std::uint64_t{0};
+    return math::kernels().philox_at_least(numbers, static_cast<std::uint32_t>(first), upper_half_from(share));
+  }
+
+  /// What the upper half of 64 bits is at least if unit_interval(bits) > 1 - share, for share < 1.
+  [[nodiscard]] static std::uint32_t upper_half_from(double share) noexcept {
+    const double least = (1 - share) * 0x1p32 - 2;
+    return least > 0 ? static_cast<std::uint32_t>(least) : 0;
+  }
+
   /// How 64 random bits become a number strictly inside (0, 1): the upper 53, the lowest of them forced on. (Half a
   /// step added instead would round to 1 for the largest.)
   [[nodiscard]] static constexpr double unit_interval(std::uint64_t bits) noexcept {
@@ -130,8 +151,10 @@ class draw_stream {
 
   /// Standard Gumbel noise for one token: finite, between -3.7 and 36.8.
   [[nodiscard]] double gumbel(purpose why, token_id id) const {
-    return -math::log(-math::log(uniform(why, static_cast<std::uint32_t>(id))));
+    return gumbel(uniform(why, static_cast<std::uint32_t>(id)));
   }
+  /// The noise that a number in (0, 1) makes. It is above g only if the number lies in the upper e^-g of (0, 1).
+  [[nodiscard]] static double gumbel(double number) { return -math::log(-math::log(number)); }
 
  private:
   enum class derivation : std::uint32_t { root = 0x64656361, child = 0x6e74636c };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <decant/core/dense_row.hpp>
+#include <decant/core/descending_sort.hpp>
 #include <decant/core/errors.hpp>
 #include <decant/core/listed_row.hpp>
 #include <decant/core/row_registry.hpp>
@@ -251,7 +252,8 @@ class stored_row {
     const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 : 0;
     if (even > 0) f(dense_.data(), even * 64);
     float buffer[64];
-    run_.resize(4096);
+    constexpr std::size_t longest = 4096;
+    run_.resize(std::max(run_.size(), longest));
     std::size_t used = 0;
     for (std::size_t b = even; b < dense_.blocks(); ++b) {
       if (is_gone(dense_.peaks()[b])) continue;
@@ -266,7 +268,7 @@ class stored_row {
         }
       }
       used += 64;
-      if (used < run_.size()) continue;
+      if (used < longest) continue;
       f(run_.data(), used);
       used = 0;
     }
@@ -304,7 +306,7 @@ class stored_row {
 
   // ---- the largest
 
-  static constexpr std::size_t sample_size = 2048;
+  static constexpr std::size_t sample_size = 2048, a_long_sort = 1024;
 
   /// Runs of sixteen values at even distances of a dense row, which has at least twice so many.
   void take_sample() {
@@ -339,12 +341,22 @@ class stored_row {
     if (order_.size() >= count) return;
     // Grow by more than was asked, so that a caller who walks down pays for few sorts.
     count = std::max({count, 2 * order_.size(), std::size_t{32}});
-    if (!more_than(count)) count = this->count();
-    if (order_.size() >= count) return;
-    gathered_.keep(gather(count));
-    order_.clear();
-    for (std::size_t i = 0; i < gathered_.size(); ++i) order_.push_back(gathered_[i]);
-    std::sort(order_.begin(), order_.end(), before);
+    // Where that is a good part of a long row, all is sorted at less than what it takes to find the part.
+    if (more_than(count < a_long_sort ? count : 4 * count)) {
+      gathered_.keep(gather(count));
+    } else {
+      if (order_.size() == this->count()) return;
+      list_all();
+    }
+    sort_(gathered_, order_);
+  }
+
+  /// Lists all tokens of a good row, to be sorted.
+  void list_all() {
+    listed_row& out = gathering();
+    if (!compact_) return collect_all(out);
+    out = list_;
+    out.keep({listed_row::any_id, dense_row::lowest});
   }
 
   /// The last of the first `count` tokens in descending order, of which there are more.
@@ -538,6 +550,7 @@ class stored_row {
   listed_row gathered_, sample_;
   float gathered_from_ = beyond;  // below `beyond`: gathered_ lists all tokens of the dense row from there on
   std::vector<entry> order_;      // the first tokens in descending order
+  descending_sort sort_;
   std::vector<float> run_;
 };
 

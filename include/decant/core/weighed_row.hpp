@@ -104,6 +104,18 @@ class weighed_row : public stored_row {
     }
   }
 
+  /// The weights e^relative(z) of the first `count` tokens in descending order, of all if there are not so many.
+  std::span<const double> weigh_prefix(std::size_t count) {
+    sort_prefix(count);
+    const std::size_t size = std::min(count, order_.size()), even = (size + 15) / 16 * 16;
+    run_.resize(std::max(run_.size(), even));
+    for (std::size_t i = 0; i < size; ++i) run_[i] = order_[i].logit;
+    std::fill(run_.begin() + static_cast<std::ptrdiff_t>(size), run_.begin() + static_cast<std::ptrdiff_t>(even), gone);
+    order_weights_.resize(std::max(order_weights_.size(), even));
+    math::kernels().exps(run_.data(), even, max_, scale_, order_weights_.data());
+    return {order_weights_.data(), size};
+  }
+
   /// H = ln Z - E[logit - top]; rounding may leave a tiny negative where it is 0.
   [[nodiscard]] double entropy_value() const { return std::max(0.0, math::log(mass_) - weighted_ / mass_); }
 
@@ -463,6 +475,7 @@ class weighed_row : public stored_row {
     // The tokens nearest to `around` are mostly among the largest: look there first.
     for (std::size_t reach = 256; !compact_ && reach <= compact_limit && more_than(2 * reach); reach *= 4) {
       const double radius = around - effective(gather_at_least(reach));
+      if (nucleus_.weigh(gathered_, max_, scale_) < (1 - 1e-9) * wanted) continue;
       near_.clear();
       // All that is nearer than the lowest one gathered has been gathered.
       for (std::size_t i = 0; i < gathered_.size(); ++i) {
@@ -470,16 +483,13 @@ class weighed_row : public stored_row {
         const double distance = std::abs(effective(e.logit) - around);
         if (distance < radius) near_.push_back({distance, e.id, e.logit});
       }
-      if (keep_nearest(wanted, min_keep, false)) return;
+      if (keep_nearest(wanted, min_keep)) return;
     }
-    near_.clear();
-    each([&](token_id id, float z) { near_.push_back({std::abs(effective(z) - around), id, z}); });
-    keep_nearest(wanted, min_keep, true);
+    keep_outwards(wanted, min_keep, around);
   }
 
-  /// Keeps of near_ the nearest tokens up to the mass wanted. If near_ is not `all` and does not hold so much, does
-  /// nothing and says so.
-  bool keep_nearest(double wanted, std::size_t min_keep, bool all) {
+  /// Keeps of near_ the nearest tokens up to the mass wanted. If near_ does not hold so much, does nothing and says so.
+  bool keep_nearest(double wanted, std::size_t min_keep) {
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) {
       return x.distance < y.distance || (x.distance == y.distance && x.id < y.id);
     });
@@ -489,27 +499,66 @@ class weighed_row : public stored_row {
       mass = math::rounded(mass + math::exp(relative(near_[kept].z)));
       ++kept;
     }
-    if (!all && (mass < wanted || kept < min_keep)) return false;
-    if (all && kept == near_.size()) return true;
+    if (mass < wanted || kept < min_keep) return false;
     near_.resize(kept);
     std::sort(near_.begin(), near_.end(), [](const distant& x, const distant& y) { return x.id < y.id; });
-    keep_listed();
+    list_.clear();
+    for (const distant& d : near_) list_.add(d.id, d.z);
+    compact_ = true;
+    forget_facts();
     return true;
   }
 
-  /// Keeps what near_ lists, in id order. A set that is neither small nor above a bound becomes a workspace row.
-  void keep_listed() {
-    if (near_.size() <= list_limit_) {
-      list_.clear();
-      for (const distant& d : near_) list_.add(d.id, d.z);
+  /// The same where all tokens may be needed: in descending order, those nearest to `around` are to both sides of it.
+  void keep_outwards(double wanted, std::size_t min_keep, double around) {
+    const std::span<const double> weights = weigh_prefix(count());
+    const auto distance = [&](std::size_t i) { return std::abs(effective(order_[i].logit) - around); };
+    const auto first_below = std::partition_point(order_.begin(), order_.end(),
+                                                  [&](const entry& e) { return effective(e.logit) >= around; });
+    std::size_t low = static_cast<std::size_t>(first_below - order_.begin()), high = low;  // [high, low) is kept
+    chosen_.assign((vocabulary_size_ + 63) / 64, 0);
+    double mass = 0;
+    std::size_t kept = 0;
+    const auto enough = [&] { return mass >= wanted && kept >= min_keep; };
+    const auto take = [&](std::size_t i) {
+      const auto id = static_cast<std::size_t>(order_[i].id);
+      chosen_[id / 64] |= std::uint64_t{1} << (id % 64);
+      mass = math::rounded(mass + weights[i]);
+      ++kept;
+    };
+    while (!enough() && kept < order_.size()) {
+      const double above = high > 0 ? distance(high - 1) : 0, below = low < order_.size() ? distance(low) : 0;
+      const bool upwards = low == order_.size() || (high > 0 && above <= below);
+      const double nearest = upwards ? above : below;
+      // As many as are equally far, in ascending id; mostly those of one logit, which stand so.
+      std::size_t first = high, last = low;
+      while (first > 0 && distance(first - 1) == nearest) --first;
+      while (last < order_.size() && distance(last) == nearest) ++last;
+      level_.clear();
+      for (std::size_t i = first; i < high; ++i) level_.push_back(static_cast<std::uint32_t>(i));
+      for (std::size_t i = low; i < last; ++i) level_.push_back(static_cast<std::uint32_t>(i));
+      if (order_[level_.front()].logit != order_[level_.back()].logit) {
+        std::ranges::sort(level_, {}, [&](std::uint32_t i) { return order_[i].id; });
+      }
+      for (std::size_t i = 0; i < level_.size() && !enough(); ++i) take(level_[i]);
+      high = first;
+      low = last;
+    }
+    if (kept < order_.size()) keep_chosen(kept);
+  }
+
+  /// Keeps the tokens whose bits are set in chosen_, of which there are so many.
+  void keep_chosen(std::size_t kept) {
+    if (compact_ || kept <= list_limit_) {
+      listed_row& out = gathering();
+      out.clear();
+      each([&](token_id id, float z) {
+        if ((chosen_[static_cast<std::size_t>(id) / 64] >> (id % 64) & 1) != 0) out.add(id, z);
+      });
+      std::swap(list_, gathered_);
       compact_ = true;
     } else {
-      std::size_t next = 0;
-      dense_.rewrite([&](token_id id, float z) {
-        if (next == near_.size() || near_[next].id != id) return gone;
-        ++next;
-        return z;
-      });
+      dense_.mask(chosen_);
     }
     forget_facts();
   }
@@ -528,8 +577,11 @@ class weighed_row : public stored_row {
   math::rough_parameters rough_parameters_{};
 
   mass_search nucleus_;
+  std::vector<double> order_weights_;
   std::vector<float> peak_weights_;
   std::vector<distant> near_;
+  std::vector<std::uint64_t> chosen_;
+  std::vector<std::uint32_t> level_;
 };
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <decant/math/half.hpp>
+#include <decant/math/hash_kernels.hpp>
 #include <decant/math/isa.hpp>
 #include <decant/math/kernels_avx2.hpp>
 #include <decant/math/kernels_avx512.hpp>
@@ -13,8 +14,8 @@
 namespace decant::math {
 
 /// The few loops over whole rows and whole blocks of 64, in the form that suits the machine. What each does is said in
-/// kernels_portable.hpp; all forms give the same bits, so that a seed means the same tokens everywhere. A new
-/// instruction set is a new table.
+/// kernels_portable.hpp and hash_kernels.hpp; all forms give the same bits, so that a seed means the same tokens
+/// everywhere. A new instruction set is a new table.
 struct kernel_table {
   isa which;
   row_summary (*peaks_f32)(const float*, std::size_t, float*) noexcept;
@@ -40,6 +41,8 @@ struct kernel_table {
                          portable::listed_values) noexcept;
   std::size_t (*set_bits)(const std::uint64_t*, std::size_t, std::size_t, std::int32_t*) noexcept;
   std::size_t (*filter)(const std::int32_t*, const float*, std::size_t, float, float, portable::listed_values) noexcept;
+  std::uint64_t (*philox_at_least)(const philox_sequence&, std::uint32_t, std::uint32_t) noexcept;
+  std::uint64_t (*splitmix_at_least)(std::uint64_t, std::uint64_t, std::uint32_t) noexcept;
 };
 
 #define DECANT_KERNELS(name) \
@@ -65,7 +68,9 @@ struct kernel_table {
    name::moments,            \
    name::collect,            \
    name::set_bits,           \
-   name::filter}
+   name::filter,             \
+   name::philox_at_least,    \
+   name::splitmix_at_least}
 
 /// The table for an instruction set, or the best one below it that this build has.
 [[nodiscard]] inline const kernel_table& kernels_for(isa which) noexcept {

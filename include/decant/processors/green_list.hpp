@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -34,21 +35,51 @@ namespace decant {
   return normal_evidence(tokens, static_cast<double>(green), count * share, std::sqrt(count * share * (1 - share)));
 }
 
+/// The green tokens of a vocabulary, a bit each: bit id % 64 of word id / 64.
+class green_list {
+ public:
+  /// Makes the list of a seed, unless it has been made last.
+  void make(std::size_t vocabulary_size, std::size_t green, std::uint64_t seed) {
+    if (size_ == vocabulary_size && green_ == green && seed_ == seed) return;
+    size_ = vocabulary_size;
+    green_ = green;
+    seed_ = seed;
+    words_.assign((vocabulary_size + 63) / 64, 0);
+    math::keyed_permutation(vocabulary_size, seed).each_below(green, tables_, [this](std::uint64_t id) {
+      words_[id / 64] |= std::uint64_t{1} << (id % 64);
+    });
+  }
+
+  [[nodiscard]] bool operator()(token_id id) const noexcept {
+    const auto place = static_cast<std::size_t>(id);
+    return (words_[place / 64] >> (place % 64) & 1) != 0;
+  }
+
+ private:
+  std::size_t size_ = 0, green_ = 0;
+  std::uint64_t seed_ = 0;
+  std::vector<std::uint64_t> words_;
+  math::keyed_permutation::workspace tables_;
+};
+
 /// What a green-list watermark does to a row: raises the green tokens by `bias`, or bans the others. Keeps its
 /// workspace.
 class green_list_edit {
  public:
   /// `green(id)` tells. The row must be good. Shifting all logits changes nothing. O(tokens left).
   template <class Green>
-  void raise(candidates& row, double bias, Green green) {
+  void raise(candidates& row, double bias, const Green& green) {
     row.transform([&](token_id id, float logit) {
-      return green(id) ? math::saturated(static_cast<double>(logit) + bias) : logit;
+      // Without a branch on random bits.
+      const std::uint32_t raised = std::bit_cast<std::uint32_t>(math::saturated(static_cast<double>(logit) + bias));
+      const std::uint32_t plain = std::bit_cast<std::uint32_t>(logit), is_green = 0U - std::uint32_t{green(id)};
+      return std::bit_cast<float>((raised & is_green) | (plain & ~is_green));
     });
   }
 
   /// Leaves only the green tokens; all, where no green one is left.
   template <class Green>
-  void keep(candidates& row, Green green) {
+  void keep(candidates& row, const Green& green) {
     mask_.assign((row.vocabulary_size() + 63) / 64, 0);
     bool any = false;
     row.visit([&](token_id id, float) {

@@ -32,10 +32,10 @@ struct unigram_options {
 /// Marks text by raising the tokens of one fixed "green" list: survives edits better than lists that change.
 ///
 /// Effect: the key chooses floor(fraction * n) of the n tokens; `bias` is added to the logits of these. Hard: only they
-/// are left, or all tokens where none of them is. No text is needed. O(tokens left), nothing allocated in steady state.
-/// Off: bias = 0, unless hard. Errors: parameter_error for a fraction outside (0, 1) and a bias that is not a finite
-/// number >= 0. Reference: Zhao, Ananth, Li, Wang, "Provable robust watermarking for AI-generated text", ICLR 2024,
-/// arXiv 2306.17439.
+/// are left, or all tokens where none of them is. No text is needed. O(tokens left); the list is made once. Nothing
+/// allocated in steady state. Off: bias = 0, unless hard. Errors: parameter_error for a fraction outside (0, 1) and a
+/// bias that is not a finite number >= 0. Reference: Zhao, Ananth, Li, Wang, "Provable robust watermarking for
+/// AI-generated text", ICLR 2024, arXiv 2306.17439.
 class unigram_watermark : public made_or_error<unigram_watermark> {
  public:
   static constexpr std::string_view name = "unigram_watermark";
@@ -57,9 +57,9 @@ class unigram_watermark : public made_or_error<unigram_watermark> {
 
   void operator()(candidates& row, const step_context&) {
     if (off() || row.status() != row_status::ok) return;
-    const std::size_t n = row.vocabulary_size(), count = green_size(options_.fraction, n);
-    const auto green = [&](token_id id) { return on_green_list(id, n, count, seed_); };
-    options_.hard ? edit_.keep(row, green) : edit_.raise(row, options_.bias, green);
+    const std::size_t n = row.vocabulary_size();
+    list_.make(n, green_size(options_.fraction, n), seed_);
+    options_.hard ? edit_.keep(row, list_) : edit_.raise(row, options_.bias, list_);
   }
 
   /// Whether a token is green.
@@ -92,6 +92,7 @@ class unigram_watermark : public made_or_error<unigram_watermark> {
  private:
   unigram_options options_;
   std::uint64_t seed_;
+  green_list list_;
   green_list_edit edit_;
 };
 

@@ -11,23 +11,29 @@ namespace decant {
 /// Draws a token by the Gumbel-max trick: the argmax of logit + Gumbel noise, one noise value a token.
 ///
 /// The same law as multinomial through other random numbers: each token's noise depends on its id and not on which
-/// tokens are left, so two rows that are alike mostly draw the same token (common random numbers). Two logarithms a
-/// token; for a whole vocabulary multinomial is far cheaper.
+/// tokens are left, so two rows that are alike mostly draw the same token (common random numbers). One random number a
+/// token, and logarithms of the few that may win; for a whole vocabulary multinomial is far cheaper.
 /// No off value, no errors; no_token on a bad row.
 /// Reference: Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014, arXiv 1411.0030.
 class gumbel {
  public:
   token_id operator()(candidates& row, const step_context& context) const {
     if (row.size() == 1) return row.argmax();
+    const token_id top = row.argmax();
+    if (top == no_token) return no_token;
+    // No token below what the largest logit has reached can win: few numbers are so near 1 that they are looked at.
     token_id best = no_token;
-    double highest = 0;
-    row.visit_below_max([&](token_id id, double below) {
-      const double perturbed = below + context.draws.gumbel(purpose::noise, id);
-      if (best == no_token || perturbed > highest) {
-        highest = perturbed;
-        best = id;
-      }
-    });
+    double highest = context.draws.gumbel(purpose::noise, top), share = math::exp(-highest);
+    const math::philox_sequence numbers = context.draws.numbers(purpose::noise);
+    row.visit_below_max(
+        [&](token_id first, double most) { return draw_stream::near_one(numbers, first, most * share); },
+        [&](token_id id, double below) {
+          const double perturbed = below + context.draws.gumbel(purpose::noise, id);
+          if (!(best == no_token ? perturbed >= highest : perturbed > highest)) return;
+          highest = perturbed;
+          share = math::exp(-highest);
+          best = id;
+        });
     return best;
   }
 

@@ -15,6 +15,7 @@
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
 #include <decant/math/splitmix64.hpp>
 #include <decant/processors/history.hpp>
@@ -36,7 +37,7 @@ struct gumbel_watermark_options {
 /// Effect: as the Gumbel-max trick with pseudo-random noise, so the same key, context and row give the same token,
 /// whatever the seed. Text that comes back to a context therefore tends to repeat itself; with `history` a token after
 /// a repeated context is drawn plainly from the step's own random numbers, as it is where the text is shorter than the
-/// context. A function of prompt and output: no state. Two logarithms a token, nothing allocated in steady state.
+/// context. A function of prompt and output: no state. One hash a token, nothing allocated in steady state.
 ///
 /// Deliberately no LawSampler: given the key a step is not random, and speculation, which draws by itself, would lose
 /// the mark. No off value. Errors: parameter_error for a width of 0; no_token on a bad row.
@@ -58,15 +59,24 @@ class gumbel_watermark : public made_or_error<gumbel_watermark> {
   token_id operator()(candidates& row, const step_context& context) const {
     if (!marks(context)) return row.draw(context.draws);
     const std::uint64_t seed = context_seed(context.tokens);
+    const token_id top = row.argmax();
+    if (top == no_token) return no_token;
+    // As in the gumbel sampler.
     token_id best = no_token;
-    double highest = 0;
-    row.visit_below_max([&](token_id id, double below) {
-      const double perturbed = below - math::log(-math::log(number(seed, id)));
-      if (best == no_token || perturbed > highest) {
-        highest = perturbed;
-        best = id;
-      }
-    });
+    double highest = draw_stream::gumbel(number(seed, top)), share = math::exp(-highest);
+    row.visit_below_max(
+        [&](token_id first, double most) {
+          if (most * share >= 1) return ~std::uint64_t{0};
+          return math::kernels().splitmix_at_least(seed, static_cast<std::uint64_t>(first),
+                                                   draw_stream::upper_half_from(most * share));
+        },
+        [&](token_id id, double below) {
+          const double perturbed = below + draw_stream::gumbel(number(seed, id));
+          if (!(best == no_token ? perturbed >= highest : perturbed > highest)) return;
+          highest = perturbed;
+          share = math::exp(-highest);
+          best = id;
+        });
     return best;
   }
 

@@ -25,26 +25,32 @@ struct perturbed_token {
 /// (the Plackett-Luce law); all of them if fewer than k are left; none on a bad row or for k = 0. Equal values go to
 /// the lower id. The row is only read. The first token is the one that the gumbel sampler draws, and a larger k adds
 /// tokens after the same ones: with k + 1 asked, the last value is the threshold of the importance weights of the k.
-/// Two logarithms a token and O(n log k); allocates only while `out` grows.
+/// One random number a token, and logarithms of the few that may be among the k; allocates only while `out` grows.
 /// Reference: Kool, van Hoof, Welling, "Stochastic beams and where to find them", ICML 2019, arXiv 1903.06059.
 inline void sample_without_replacement(candidates& row, const step_context& context, std::size_t k,
                                        std::vector<perturbed_token>& out) {
   out.clear();
   if (k == 0 || row.status() != row_status::ok) return;
   out.reserve(std::min(k, row.size()));
+  constexpr double beyond_any_number = 0x1p126 * 0x1p100;  // whatever a token's weight
   const auto before = [](const perturbed_token& a, const perturbed_token& b) {
     return a.perturbed > b.perturbed || (a.perturbed == b.perturbed && a.id < b.id);
   };
-  row.visit_below_max([&](token_id id, double below) {
-    const perturbed_token token{id, below, below + context.draws.gumbel(purpose::noise, id)};
-    if (out.size() == k) {
-      if (!before(token, out.front())) return;
-      std::pop_heap(out.begin(), out.end(), before);
-      out.pop_back();
-    }
-    out.push_back(token);
-    std::push_heap(out.begin(), out.end(), before);
-  });
+  // Once there are k, a token must come before the last of them: few numbers are so near 1 that they are looked at.
+  double share = beyond_any_number;
+  const math::philox_sequence numbers = context.draws.numbers(purpose::noise);
+  row.visit_below_max([&](token_id first, double most) { return draw_stream::near_one(numbers, first, most * share); },
+                      [&](token_id id, double below) {
+                        const perturbed_token token{id, below, below + context.draws.gumbel(purpose::noise, id)};
+                        if (out.size() == k) {
+                          if (!before(token, out.front())) return;
+                          std::pop_heap(out.begin(), out.end(), before);
+                          out.pop_back();
+                        }
+                        out.push_back(token);
+                        std::push_heap(out.begin(), out.end(), before);
+                        if (out.size() == k) share = math::exp(-out.front().perturbed);
+                      });
   std::sort_heap(out.begin(), out.end(), before);
   const double log_mass = row.log_sum() - row.max();
   for (perturbed_token& token : out) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include <decant/math/hash_kernels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <decant/math/kernels.hpp>
+
+#include "math/bits.hpp"
+#include "support/catch.hpp"
+
+namespace hash_kernels_test {
+
+using namespace decant::math;
+
+std::vector<isa> forms() {
+  std::vector<isa> all{isa::portable};
+  if (best_isa() >= isa::avx2) all.push_back(isa::avx2);
+  if (best_isa() >= isa::avx512) all.push_back(isa::avx512);
+  return all;
+}
+
+std::uint64_t any_bits(test_bits::splitmix& next) { return next.below(1ULL << 32) << 32 | next.below(1ULL << 32); }
+
+TEST_CASE("a sequence of philox blocks is philox", "[math][hash_kernels]") {
+  test_bits::splitmix next(1);
+  for (int round = 0; round < 300; ++round) {
+    const auto word0 = static_cast<std::uint32_t>(any_bits(next)), word1 = static_cast<std::uint32_t>(any_bits(next));
+    const auto index = static_cast<std::uint32_t>(any_bits(next));
+    const std::uint64_t key = any_bits(next);
+    CHECK(philox_sequence(word0, word1, key)(index) == philox4x32({word0, word1, index, 0}, key));
+  }
+}
+
+TEST_CASE("hashes of 64 indices are told by their upper halves on every instruction set", "[math][hash_kernels]") {
+  test_bits::splitmix next(2);
+  for (const isa which : forms()) {
+    INFO(to_string(which));
+    const kernel_table& kernels = kernels_for(which);
+    for (int round = 0; round < 600; ++round) {
+      const std::uint64_t seed = round < 3 ? static_cast<std::uint64_t>(round) - 1 : any_bits(next);
+      const auto first = static_cast<std::uint32_t>(any_bits(next) >> (round % 32)) & ~63U;
+      const auto why = static_cast<std::uint32_t>(next.below(10)),
+                 position = static_cast<std::uint32_t>(any_bits(next));
+      const philox_sequence blocks(position, why, seed);
+      // A border anywhere, and at one of the numbers itself.
+      std::uint32_t least = static_cast<std::uint32_t>(any_bits(next)), at = 0;
+      if (round % 3 == 0) least = blocks(first + static_cast<std::uint32_t>(next.below(64)))[1];
+      if (round % 50 == 1) least = 0;
+      if (round % 50 == 2) least = 0xFFFFFFFF;
+      std::uint64_t wanted = 0;
+      for (at = 0; at < 64; ++at) {
+        wanted |= std::uint64_t{philox4x32({position, why, first + at, 0}, seed)[1] >= least} << at;
+      }
+      CHECK(kernels.philox_at_least(blocks, first, least) == wanted);
+      if (round % 3 == 0) least = static_cast<std::uint32_t>(splitmix64(seed, first + next.below(64)) >> 32);
+      wanted = 0;
+      for (at = 0; at < 64; ++at) {
+        wanted |= std::uint64_t{splitmix64(seed, std::uint64_t{first} + at) >> 32 >= least} << at;
+      }
+      CHECK(kernels.splitmix_at_least(seed, first, least) == wanted);
+    }
+  }
+}
+
+}  // namespace hash_kernels_test
