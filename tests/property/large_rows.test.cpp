@@ -12,6 +12,10 @@
 #include <vector>
 
 #include <decant/math/kernels.hpp>
+#include <decant/processors/confidence_increment.hpp>
+#include <decant/processors/p_less.hpp>
+#include <decant/processors/p_less_norm.hpp>
+#include <decant/processors/top_h.hpp>
 #include <decant/testing/eager_row.hpp>
 
 #include "support/catch.hpp"
@@ -204,6 +208,54 @@ TEST_CASE("narrowings of long rows, every one on every kind of row", "[long]") {
   run(262'144, 30, 3);
 }
 
+TEST_CASE("steps that sum over long rows decide what exact sums say, edited or not, on every instruction set") {
+  using step = std::function<void(candidates&, const step_context&)>;
+  const std::vector<step> steps{p_less(),
+                                p_less(3),
+                                p_less_norm(),
+                                top_h(0.1),
+                                top_h(0.4),
+                                top_h(0.9),
+                                top_h(0.4, 1, top_h_rule::hf),
+                                confidence_increment(1e-3),
+                                confidence_increment(3e-5, 2)};
+  for (const std::size_t size : {4'097U, 9'001U, 65'600U}) {
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      std::vector<float> logits = make_row(kind, size, 60 + kind);
+      for (std::size_t which = 0; which < steps.size(); ++which) {
+        // Edits go into the row itself, or next to it; both before anything is read, or after it.
+        const std::size_t edits = which % 3;
+        const auto prepare = [&](candidates& row) {
+          if (edits == 2) static_cast<void>(row.max());
+          for (std::size_t i = 0; edits > 0 && i < 50; ++i) row.add(static_cast<token_id>(i * i * 7 % size), -1.25F);
+          if (edits > 0) row.affine(1 / 0.8);
+        };
+        candidates exact;
+        exact.bind(std::as_const(logits));
+        prepare(exact);
+        static_cast<void>(exact.log_sum());
+        steps[which](exact, {});
+        const std::vector<token_id> wanted = survivors(exact);
+        for (const math::isa isa : pinned::all()) {
+          const pinned pin(isa);
+          INFO("step " << which << " on a row of kind " << kind << ", " << size << " tokens, " << math::to_string(isa));
+          candidates row;
+          row.bind(std::as_const(logits));
+          prepare(row);
+          steps[which](row, {});
+          REQUIRE(survivors(row) == wanted);
+          row.bind(logits);
+          prepare(row);
+          steps[which](row, {});
+          CHECK(survivors(row) == wanted);
+          CHECK(row.draw(draw_stream(which)) == exact.draw(draw_stream(which)));
+          row.release();
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("facts of long rows have the same bits on every instruction set, and are near those of plain sums") {
   candidates row;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -231,13 +283,23 @@ TEST_CASE("facts of long rows have the same bits on every instruction set, and a
                                       row.sigma(),
                                       row.log_mass(2),
                                       static_cast<double>(row.size()),
-                                      row.log_probability(row.argmax())};
+                                      row.log_probability(row.argmax()),
+                                      row.quick_log_sum(),
+                                      row.quick_entropy()};
       CHECK(facts[0] == Approx(top + std::log(mass)).epsilon(1e-12));
       CHECK(facts[1] == Approx(std::log(mass) - weighted / mass).epsilon(1e-10).margin(1e-12));
       CHECK(facts[2] == Approx(std::sqrt(squares / count)).epsilon(1e-9).margin(1e-12));
       CHECK(facts[4] == count);
       if (first.empty()) first = facts;
       CHECK(facts == first);
+      row.release();
+      // Nor do they depend on where the values are stored.
+      row.bind(std::as_const(logits));
+      for (const token_id id : {5, 70, 9'000, 20'000}) row.set(id, row.logit(id));
+      row.affine(1);
+      static_cast<void>(row.quick_entropy());
+      CHECK(std::vector<double>{row.log_sum(), row.entropy(), row.log_mass(2), row.quick_entropy()} ==
+            std::vector<double>{facts[0], facts[1], facts[3], facts[7]});
       row.release();
     }
   }

@@ -117,6 +117,25 @@ class dense_row {
     return found;
   }
 
+  /// The values of blocks `begin` .. `end` - 1 of a row that excludes nothing, padded with -inf: where they are, or
+  /// written to a buffer that has room for them.
+  [[nodiscard]] const float* values_of(std::size_t begin, std::size_t end, float* buffer) const noexcept {
+    const std::size_t whole = std::min(end, size_ / 64);
+    if (row_.f32 == nullptr) {
+      float wide[64];
+      for (std::size_t b = begin; b < end; ++b) std::copy_n(block_at(b, wide).values, 64, buffer + 64 * (b - begin));
+      return buffer;
+    }
+    std::size_t patched = patched_.empty() ? blocks() : next_patched(begin);
+    if (whole == end && patched >= end) return row_.f32 + 64 * begin;
+    std::copy(row_.f32 + 64 * begin, row_.f32 + std::min(size_, 64 * end), buffer);
+    if (whole < end) std::fill(buffer + (size_ - 64 * begin), buffer + 64 * (end - begin), gone);
+    for (; patched < end; patched = next_patched(patched + 1)) {
+      std::copy_n(patches_.data() + std::size_t{patch_of_[patched]} * 64, 64, buffer + 64 * (patched - begin));
+    }
+    return buffer;
+  }
+
   /// Calls f(id, z) for every token that is not gone, in ascending id.
   template <class F>
   void each(F f) const {
@@ -199,7 +218,9 @@ class dense_row {
   [[nodiscard]] bool is_plain() const noexcept {
     return row_.f32 != nullptr && patched_.empty() && mask_.empty() && !bounded_;
   }
-  [[nodiscard]] const float* data() const noexcept { return row_.f32; }
+
+  /// Whether a mask or a bound says what is gone.
+  [[nodiscard]] bool excludes() const noexcept { return !mask_.empty() || bounded_; }
 
   // ---- peaks
 
@@ -232,14 +253,19 @@ class dense_row {
     return summary_;
   }
 
-  /// Whether `measure` would be a pass over plain floats, along which more can be summed.
-  [[nodiscard]] bool measures_floats() const noexcept { return !measured_ && is_plain(); }
+  /// Whether the values are floats, edited or not, of which nothing but -inf is gone: more can be summed along a pass.
+  [[nodiscard]] bool is_all_floats() const noexcept { return row_.f32 != nullptr && !excludes(); }
+  [[nodiscard]] bool measured() const noexcept { return measured_; }
 
-  /// Measures such a row, and sums its rough weights along the way.
+  /// Measures such a row, again if it has been, and sums its rough weights along the way.
   double measure_with_mass(const math::rough_parameters& rough) {
     double mass = 0;
-    prepare_peaks();
-    summary_ = math::kernels().peaks_and_mass(row_.f32, size_, peaks_.data(), rough, mass);
+    measure_floats([&](const float* values, std::size_t size, float* peaks) {
+      double part = 0;
+      const math::row_summary seen = math::kernels().peaks_and_mass(values, size, peaks, rough, part);
+      mass += part;
+      return seen;
+    });
     if (size_ % 64 == 0) return mass;
     float buffer[64], peak = 0;
     double rest = 0;
@@ -249,8 +275,13 @@ class dense_row {
   /// The same for their moments about a reference.
   math::portable::moment_sums measure_with_moments(float reference) {
     math::portable::moment_sums sums;
-    prepare_peaks();
-    summary_ = math::kernels().peaks_and_spread(row_.f32, size_, peaks_.data(), reference, sums);
+    measure_floats([&](const float* values, std::size_t size, float* peaks) {
+      math::portable::moment_sums part;
+      const math::row_summary seen = math::kernels().peaks_and_spread(values, size, peaks, reference, part);
+      sums.sum += part.sum;
+      sums.squares += part.squares;
+      return seen;
+    });
     for (std::size_t i = size_ / 64 * 64; i < size_; ++i) {
       const double d = static_cast<double>(plain(i)) - static_cast<double>(reference);
       sums.sum += d;
@@ -420,6 +451,22 @@ class dense_row {
     measured_ = true;
     peaks_.resize((blocks() + 63) / 64 * 64);
     std::fill(peaks_.begin() + static_cast<std::ptrdiff_t>(blocks()), peaks_.end(), gone);
+  }
+
+  /// Makes the peaks of a row of floats by f(values, size, peaks), for as many blocks at a time as lie side by side.
+  template <class F>
+  void measure_floats(F f) {
+    prepare_peaks();
+    summary_ = {gone, math::row_content::finite};
+    for (std::size_t b = 0, next = 0; b < blocks(); b = next) {
+      next = patched_.empty() ? blocks() : next_patched(b);
+      const bool patched = next == b;
+      next += patched;
+      const float* values = patched ? patches_.data() + std::size_t{patch_of_[b]} * 64 : row_.f32 + 64 * b;
+      const math::row_summary seen = f(values, std::min(size_, 64 * next) - 64 * b, &peaks_[b]);
+      summary_.max = std::max(summary_.max, seen.max);
+      summary_.content = worse(summary_.content, seen.content);
+    }
   }
 
   void collect_block(std::size_t b, float raw_low, float raw_high, listed_row& out) const {
