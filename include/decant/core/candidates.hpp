@@ -309,6 +309,25 @@ class candidates : private detail::weighed_row {
     forget_facts();
   }
 
+  /// logit = max + (cube * d - square) * d^2 with d = logit - max(), neither power negative: the maximum, ranks and
+  /// ties stay. What is rounded to float is what lies below the maximum. Reads the row; values are bent when they are
+  /// needed.
+  void bend(double square, double cube) {
+    DECANT_ASSERT(square >= 0 && cube >= 0, "a bend that keeps the order has no negative power");
+    if (!read()) return;
+    const double top = effective(max_);
+    const math::bend_parameters how{max_, scale_, square, cube};
+    if (compact_) {
+      for (float& z : list_.values()) z = math::portable::bent(z, how);
+    } else {
+      dense_.bend(how);
+    }
+    scale_ = 1;
+    shift_ = 0;
+    forget_facts();
+    affine(1, top);
+  }
+
   /// As transform, but for every id of the vocabulary, gone ones passed as -inf: the only call that can bring a token
   /// back, or make a bad row good. For compatibility with libraries whose processors do so. O(n).
   template <class F>
