@@ -255,10 +255,8 @@ inline step make_top_h(const situation& s) {
   const top_h_rule rule = s.roll.one_in(2) ? top_h_rule::hf : top_h_rule::paper;
   return {top_h(alpha, min_keep, rule), [=](judged_row& row) {
             if (alpha >= 1 || !row.good()) return;
-            doubles log_p = sorted(row, row.log_probabilities());
+            doubles log_p = sorted(row, row.below_max());
             const std::size_t left = log_p.size();
-            const double highest = log_p[0];
-            for (double& each : log_p) each -= highest;
             if (rule == top_h_rule::hf && left > 100) log_p.resize(100);
             doubles used = entropies(log_p);
             double allowed = math::product(alpha, rule == top_h_rule::hf ? used.back() : row.entropy());

@@ -2,6 +2,7 @@
 #include <decant/core/candidates.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,11 @@
 #include <vector>
 
 #include <decant/math/kernels.hpp>
+#include <decant/processors/confidence_increment.hpp>
+#include <decant/processors/p_less.hpp>
+#include <decant/processors/p_less_norm.hpp>
+#include <decant/processors/quadratic.hpp>
+#include <decant/processors/top_h.hpp>
 #include <decant/testing/eager_row.hpp>
 
 #include "support/catch.hpp"
@@ -211,6 +217,135 @@ TEST_CASE("narrowings of long rows, every one on every kind of row", "[long]") {
   run(262'144, 30, 3);
 }
 
+TEST_CASE("steps that sum over long rows decide what exact sums say, edited or not, on every instruction set") {
+  using step = std::function<void(candidates&, const step_context&)>;
+  const std::vector<step> steps{p_less(),
+                                p_less(3),
+                                p_less_norm(),
+                                top_h(0.1),
+                                top_h(0.4),
+                                top_h(0.9),
+                                top_h(0.4, 1, top_h_rule::hf),
+                                confidence_increment(1e-3),
+                                confidence_increment(3e-5, 2)};
+  for (const std::size_t size : {4'097U, 9'001U, 65'600U}) {
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      std::vector<float> logits = make_row(kind, size, 60 + kind);
+      for (std::size_t which = 0; which < steps.size(); ++which) {
+        // Edits go into the row itself, or next to it; both before anything is read, or after it.
+        const std::size_t edits = which % 3;
+        const auto prepare = [&](candidates& row) {
+          if (edits == 2) static_cast<void>(row.max());
+          for (std::size_t i = 0; edits > 0 && i < 50; ++i) row.add(static_cast<token_id>(i * i * 7 % size), -1.25F);
+          if (edits > 0) row.affine(1 / 0.8);
+        };
+        candidates exact;
+        exact.bind(std::as_const(logits));
+        prepare(exact);
+        static_cast<void>(exact.log_sum());
+        steps[which](exact, {});
+        const std::vector<token_id> wanted = survivors(exact);
+        for (const math::isa isa : pinned::all()) {
+          const pinned pin(isa);
+          INFO("step " << which << " on a row of kind " << kind << ", " << size << " tokens, " << math::to_string(isa));
+          candidates row;
+          row.bind(std::as_const(logits));
+          prepare(row);
+          steps[which](row, {});
+          REQUIRE(survivors(row) == wanted);
+          row.bind(logits);
+          prepare(row);
+          steps[which](row, {});
+          CHECK(survivors(row) == wanted);
+          CHECK(row.draw(draw_stream(which)) == exact.draw(draw_stream(which)));
+          row.release();
+        }
+      }
+    }
+  }
+}
+
+/// What quadratic does, value by value.
+void bend_eagerly(candidates& row, double factor, double curve) {
+  const double top = row.max(), square = (3 - curve) / 2 * factor, cube = (curve - 1) / 2 * factor;
+  std::vector<double> below(row.vocabulary_size());
+  row.visit_below_max([&](token_id id, double d) { below[static_cast<std::size_t>(id)] = d; });
+  row.transform([&](token_id id, float) {
+    const double d = std::max(below[static_cast<std::size_t>(id)], -0x1p200);
+    return math::saturated(math::product(math::product(cube, d) - square, math::product(d, d)));
+  });
+  row.affine(1, top);
+}
+
+TEST_CASE("a long row that is bent where it is looked at is the row bent value by value") {
+  using step = std::function<void(candidates&)>;
+  const auto edit = [](candidates& row) {
+    for (std::size_t i = 0; i < 40; ++i) row.add(static_cast<token_id>(i * i * 11 % row.vocabulary_size()), -0.75F);
+    row.ban(17);
+  };
+  const std::vector<step> before{[](candidates&) {},
+                                 edit,
+                                 [&](candidates& row) { static_cast<void>(row.max()), edit(row), row.affine(1.5, 3); },
+                                 [](candidates& row) { row.keep_largest(row.size() - 900); },
+                                 [](candidates& row) {
+                                   std::vector<std::uint64_t> mask((row.vocabulary_size() + 63) / 64,
+                                                                   0xFFFFFFFFFF0FFFF1U);
+                                   row.allow(mask);
+                                 },
+                                 [](candidates& row) { row.transform([](token_id, float z) { return z * 0.5F; }); }};
+  const std::vector<step> after{
+      [](candidates&) {},
+      [](candidates& row) { row.keep_mass(0.9); },
+      [](candidates& row) { row.keep_largest(50); },
+      [](candidates& row) { row.keep_above(row.max() - 2); },
+      edit,
+      [&](candidates& row) { static_cast<void>(row.descending(3)), edit(row), row.keep_largest(5000); },
+      [](candidates& row) { quadratic(0.2, 2)(row, {}); },
+      [](candidates& row) {
+        std::vector<std::uint64_t> mask((row.vocabulary_size() + 63) / 64, 0x5555FFFF0000FFFFU);
+        row.allow(mask);
+      },
+      [](candidates& row) { row.rewrite([](token_id, float z) { return is_gone(z) ? -9.0F : z; }); },
+      [](candidates& row) { static_cast<void>(row.entropy()); }};
+  std::size_t turn = 0;
+  for (const std::size_t size : {4'200U, 9'001U}) {
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      std::vector<float> logits = make_row(kind, size, 80 + kind);
+      std::vector<bfloat16> half;
+      for (const float z : logits) half.push_back({static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(z) >> 16)});
+      for (std::size_t first = 0; first < before.size(); ++first) {
+        for (std::size_t then = 0; then < after.size(); ++then) {
+          const double factor = ++turn % 5 == 0 ? 4 : 0.3, curve = 1 + static_cast<double>(turn / 3 % 3);
+          INFO("kind " << kind << ", " << size << " tokens, before " << first << ", after " << then);
+          const auto check = [&](auto&& values) {
+            candidates row(turn % 2 == 0 ? candidates::compact_limit : 40), want;
+            row.bind(values);
+            before[first](row);
+            quadratic(factor, curve)(row, {});
+            after[then](row);
+            std::vector<std::pair<token_id, float>> got, wanted;
+            const token_id drawn = row.draw(draw_stream(turn));
+            row.visit([&](token_id id, float z) { got.emplace_back(id, z); });
+            row.release();
+            want.bind(values);
+            before[first](want);
+            bend_eagerly(want, factor, curve);
+            if (then == 6) bend_eagerly(want, 0.2, 2);
+            if (then != 6) after[then](want);
+            want.visit([&](token_id id, float z) { wanted.emplace_back(id, z); });
+            CHECK(got == wanted);
+            CHECK(drawn == want.draw(draw_stream(turn)));
+            want.release();
+          };
+          if (turn % 3 == 0) check(logits);
+          if (turn % 3 == 1) check(std::as_const(logits));
+          if (turn % 3 == 2) check(std::as_const(half));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("facts of long rows have the same bits on every instruction set, and are near those of plain sums") {
   candidates row;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -238,13 +373,23 @@ TEST_CASE("facts of long rows have the same bits on every instruction set, and a
                                       row.sigma(),
                                       row.log_mass(2),
                                       static_cast<double>(row.size()),
-                                      row.log_probability(row.argmax())};
+                                      row.log_probability(row.argmax()),
+                                      row.quick_log_sum(),
+                                      row.quick_entropy()};
       CHECK(facts[0] == Approx(top + std::log(mass)).epsilon(1e-12));
       CHECK(facts[1] == Approx(std::log(mass) - weighted / mass).epsilon(1e-10).margin(1e-12));
       CHECK(facts[2] == Approx(std::sqrt(squares / count)).epsilon(1e-9).margin(1e-12));
       CHECK(facts[4] == count);
       if (first.empty()) first = facts;
       CHECK(facts == first);
+      row.release();
+      // Nor do they depend on where the values are stored.
+      row.bind(std::as_const(logits));
+      for (const token_id id : {5, 70, 9'000, 20'000}) row.set(id, row.logit(id));
+      row.affine(1);
+      static_cast<void>(row.quick_entropy());
+      CHECK(std::vector<double>{row.log_sum(), row.entropy(), row.log_mass(2), row.quick_entropy()} ==
+            std::vector<double>{facts[0], facts[1], facts[3], facts[7]});
       row.release();
     }
   }

@@ -62,6 +62,7 @@ inline constexpr bool is_span<std::span<Element, extent>> = true;
 class candidates : private detail::weighed_row {
  public:
   using stored_row::compact_limit;
+  using weighed_row::law_bounds;
 
   candidates() = default;
   /// With another limit for lists, which changes how things are stored and nothing else: for tests.
@@ -121,15 +122,7 @@ class candidates : private detail::weighed_row {
   [[nodiscard]] double log_mass(double power = 1) {
     if (!read()) return 0;
     if (power == 1) return measure_mass(), math::log(mass_);
-    double sum = 0;
-    if (!compact_ && vocabulary_size_ > compact_limit && power > 0) {
-      each_run([&](const float* values, std::size_t size) {
-        sum += math::kernels().exact_mass(values, size, max_, math::product(power, scale_)).mass;
-      });
-    } else {
-      each([&](token_id, float z) { sum = math::rounded(sum + math::exp(math::product(power, relative(z)))); });
-    }
-    return math::log(sum);
+    return math::log(power_mass(power));
   }
 
   /// log_sum() within 4e-6, at an eighth of the price on a long row: summed up in float rather than in double. The same
@@ -295,6 +288,10 @@ class candidates : private detail::weighed_row {
     return is_gone(z) ? static_cast<double>(gone) : math::log(static_cast<double>(measure.weight(z)) / measure.total);
   }
 
+  /// Whether a token that is not gone is NaN or +inf. Looks without reading: a row does not become bad by this, and one
+  /// that was found bad says no. One pass, which the next reading is spared.
+  [[nodiscard]] bool holds_invalid() { return !known_ && !bad() && look_for_bad(); }
+
   // ---- edits: a token that is gone stays gone
 
   /// How often each token occurs in a history: distinct ones, in order of first appearance; valid until the next call.
@@ -392,6 +389,25 @@ class candidates : private detail::weighed_row {
     scale_ = 1;
     shift_ = 0;
     forget_facts();
+  }
+
+  /// logit = max + (cube * d - square) * d^2 with d = logit - max(), neither power negative: the maximum, ranks and
+  /// ties stay. What is rounded to float is what lies below the maximum. Reads the row; values are bent when they are
+  /// needed.
+  void bend(double square, double cube) {
+    DECANT_ASSERT(square >= 0 && cube >= 0, "a bend that keeps the order has no negative power");
+    if (!read()) return;
+    const double top = effective(max_);
+    const math::bend_parameters how{max_, scale_, square, cube};
+    if (compact_) {
+      for (float& z : list_.values()) z = math::portable::bent(z, how);
+    } else {
+      dense_.bend(how);
+    }
+    scale_ = 1;
+    shift_ = 0;
+    forget_facts();
+    affine(1, top);
   }
 
   /// As transform, but for every id of the vocabulary, gone ones passed as -inf: the only call that can bring a token
@@ -509,6 +525,24 @@ class candidates : private detail::weighed_row {
     if (!read() || p >= 1) return;
     if (p > 0 && min_keep <= 1 && keep_typical_quickly(p)) return;
     keep_mass(p, min_keep, log_sum() - entropy());
+  }
+
+  /// The same where the threshold is known within bounds: whether the same tokens reach either. Else does nothing.
+  [[nodiscard]] bool keep_near_max(const detail::mass_bounds& least, std::size_t min_keep = 1) {
+    if (!read()) return true;
+    const float low = border_near_max(least.low), high = border_near_max(least.high);
+    list_from(low, 0);
+    if (low != high && count_from(low) != count_from(high)) return false;
+    keep_from(high, min_keep);
+    return true;
+  }
+
+  /// Calls f(bounds of the law) with closer and closer bounds until it says that they decide; the last are exact, their
+  /// low ends equal to the high ones. For steps that narrow by sums over the whole row: f narrows and returns true, or
+  /// does nothing and returns false. Does nothing on a bad row.
+  template <class F>
+  void decide_by_bounds(F f) {
+    weighed_row::decide_by_bounds(f);
   }
 
   // ---- ends

@@ -99,6 +99,7 @@ class dense_row {
 
   /// `buffer` is used where the values are not floats in memory; it must live as long as the block is used.
   [[nodiscard]] block block_at(std::size_t b, float (&buffer)[64]) const noexcept {
+    bend_block(b);
     const std::size_t begin = b * 64, length = std::min<std::size_t>(64, size_ - begin);
     block found{buffer, length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1};
     if (is_patched(b)) {
@@ -115,6 +116,26 @@ class dense_row {
     if (!mask_.empty()) found.keep &= mask_[b];
     if (bounded_ && found.keep != 0) found.keep &= inside_bound(b, found.values);
     return found;
+  }
+
+  /// The values of blocks `begin` .. `end` - 1 of a row that excludes nothing, padded with -inf: where they are, or
+  /// written to a buffer that has room for them.
+  [[nodiscard]] const float* values_of(std::size_t begin, std::size_t end, float* buffer) const noexcept {
+    bend_all();
+    const std::size_t whole = std::min(end, size_ / 64);
+    if (row_.f32 == nullptr) {
+      float wide[64];
+      for (std::size_t b = begin; b < end; ++b) std::copy_n(block_at(b, wide).values, 64, buffer + 64 * (b - begin));
+      return buffer;
+    }
+    std::size_t patched = patched_.empty() ? blocks() : next_patched(begin);
+    if (whole == end && patched >= end) return row_.f32 + 64 * begin;
+    std::copy(row_.f32 + 64 * begin, row_.f32 + std::min(size_, 64 * end), buffer);
+    if (whole < end) std::fill(buffer + (size_ - 64 * begin), buffer + 64 * (end - begin), gone);
+    for (; patched < end; patched = next_patched(patched + 1)) {
+      std::copy_n(patches_.data() + std::size_t{patch_of_[patched]} * 64, 64, buffer + 64 * (patched - begin));
+    }
+    return buffer;
   }
 
   /// Calls f(id, z) for every token that is not gone, in ascending id.
@@ -159,7 +180,8 @@ class dense_row {
   /// and be good. Kernels go over runs of blocks that are plain floats.
   void collect(float low, float high, std::size_t begin, std::size_t end, listed_row& out) const {
     const float raw_low = raw_threshold(low), raw_high = raw_threshold(high);
-    const bool all_special = row_.f32 == nullptr || !mask_.empty() || (bounded_ && low <= bound_.logit);
+    const bool all_special =
+        !unbent_.empty() || row_.f32 == nullptr || !mask_.empty() || (bounded_ && low <= bound_.logit);
     for (std::size_t b = begin; b < end;) {
       std::size_t plain = b;
       if (!all_special) {
@@ -203,9 +225,11 @@ class dense_row {
 
   /// Whether the values are floats in memory, one after the other, and nothing but -inf is gone.
   [[nodiscard]] bool is_plain() const noexcept {
-    return row_.f32 != nullptr && patched_.empty() && mask_.empty() && !bounded_;
+    return row_.f32 != nullptr && patched_.empty() && unbent_.empty() && !excludes();
   }
-  [[nodiscard]] const float* data() const noexcept { return row_.f32; }
+
+  /// Whether a mask or a bound says what is gone.
+  [[nodiscard]] bool excludes() const noexcept { return !mask_.empty() || bounded_; }
 
   // ---- peaks
 
@@ -221,6 +245,7 @@ class dense_row {
         if (mask_[b] != 0) measure_block(b);
       }
     } else {
+      bend_all();
       const auto& kernels = math::kernels();
       summary_ = row_.f32 != nullptr    ? kernels.peaks_f32(row_.f32, size_, peaks_.data())
                  : row_.bf16 != nullptr ? kernels.peaks_bf16(row_.bf16, size_, peaks_.data())
@@ -238,14 +263,19 @@ class dense_row {
     return summary_;
   }
 
-  /// Whether `measure` would be a pass over plain floats, along which more can be summed.
-  [[nodiscard]] bool measures_floats() const noexcept { return !measured_ && is_plain(); }
+  /// Whether the values are floats, edited or not, of which nothing but -inf is gone: more can be summed along a pass.
+  [[nodiscard]] bool is_all_floats() const noexcept { return row_.f32 != nullptr && !excludes(); }
+  [[nodiscard]] bool measured() const noexcept { return measured_; }
 
-  /// Measures such a row, and sums its rough weights along the way.
+  /// Measures such a row, again if it has been, and sums its rough weights along the way.
   double measure_with_mass(const math::rough_parameters& rough) {
     double mass = 0;
-    prepare_peaks();
-    summary_ = math::kernels().peaks_and_mass(row_.f32, size_, peaks_.data(), rough, mass);
+    measure_floats([&](const float* values, std::size_t size, float* peaks) {
+      double part = 0;
+      const math::row_summary seen = math::kernels().peaks_and_mass(values, size, peaks, rough, part);
+      mass += part;
+      return seen;
+    });
     if (size_ % 64 == 0) return mass;
     float buffer[64], peak = 0;
     double rest = 0;
@@ -255,8 +285,13 @@ class dense_row {
   /// The same for their moments about a reference.
   math::portable::moment_sums measure_with_moments(float reference) {
     math::portable::moment_sums sums;
-    prepare_peaks();
-    summary_ = math::kernels().peaks_and_spread(row_.f32, size_, peaks_.data(), reference, sums);
+    measure_floats([&](const float* values, std::size_t size, float* peaks) {
+      math::portable::moment_sums part;
+      const math::row_summary seen = math::kernels().peaks_and_spread(values, size, peaks, reference, part);
+      sums.sum += part.sum;
+      sums.squares += part.squares;
+      return seen;
+    });
     for (std::size_t i = size_ / 64 * 64; i < size_; ++i) {
       const double d = static_cast<double>(plain(i)) - static_cast<double>(reference);
       sums.sum += d;
@@ -340,6 +375,7 @@ class dense_row {
     const auto i = static_cast<std::size_t>(id);
     if (bounded_) rewrite([](token_id, float value) { return value; });
     if (in_workspace_) {
+      bend_block(i / 64);
       workspace_[i] = z;
     } else if (mutable_row_ != nullptr) {
       undo_.push_back({id, mutable_row_[i]});
@@ -381,7 +417,8 @@ class dense_row {
   /// Makes the workspace the row, with f(id, z) for every id, gone ones passed as -inf.
   template <class F>
   void rewrite(F f) {
-    workspace_.resize(size_);
+    bend_all();
+    workspace_.resize(64 * blocks());
     float buffer[64];
     for (std::size_t b = 0; b < blocks(); ++b) {
       const block at = block_at(b, buffer);
@@ -397,7 +434,7 @@ class dense_row {
   /// The same where the values to start from are listed, by ascending id.
   template <class F>
   void rewrite_listed(std::span<const token_id> ids, std::span<const float> values, F f) {
-    workspace_.resize(size_);
+    workspace_.resize(64 * blocks());
     for (std::size_t i = 0, at = 0; i < size_; ++i) {
       const auto id = static_cast<token_id>(i);
       const bool listed = at < ids.size() && ids[at] == id;
@@ -405,6 +442,35 @@ class dense_row {
       at += listed;
     }
     use_workspace();
+  }
+
+  /// Bends all values of a good row that has been measured; none is above the reference. Blocks are bent when they are
+  /// looked at, and peaks at once: order stays, so they tell as before which blocks that will be.
+  void bend(const math::bend_parameters& how) {
+    bend_all();
+    workspace_.resize(64 * blocks());
+    if (excludes() || !measured_ || summary_.content == math::row_content::suspicious) {
+      float buffer[64], left[64];
+      for (std::size_t b = 0; b < blocks(); ++b) {
+        const block at = block_at(b, buffer);
+        for (std::size_t i = 0; i < 64; ++i) left[i] = (at.keep >> i & 1) != 0 ? at.values[i] : gone;
+        math::kernels().bend(left, 64, how, workspace_.data() + 64 * b);
+      }
+      return use_workspace();
+    }
+    bend_ = how;
+    straight_ = row_;
+    std::swap(straight_patched_, patched_);
+    std::swap(straight_patch_of_, patch_of_);
+    std::swap(straight_patches_, patches_);
+    patched_.clear();
+    patches_.clear();
+    unbent_.assign((blocks() + 63) / 64, ~std::uint64_t{0});
+    row_ = {};
+    place(workspace_.data());
+    in_workspace_ = true;
+    math::kernels().bend(peaks_.data(), peaks_.size(), how, peaks_.data());
+    summary_.max = math::portable::bent(summary_.max, how);
   }
 
  private:
@@ -435,6 +501,7 @@ class dense_row {
     mask_.clear();
     patched_.clear();
     patches_.clear();
+    unbent_.clear();
   }
 
   void use_workspace() noexcept {
@@ -456,6 +523,7 @@ class dense_row {
 
   /// A value with patches applied, before mask and bound.
   [[nodiscard]] float plain(std::size_t i) const noexcept {
+    bend_block(i / 64);
     if (is_patched(i / 64)) {
       return math::flush_denormal(patches_[std::size_t{patch_of_[i / 64]} * 64 + i % 64]);
     }
@@ -471,6 +539,28 @@ class dense_row {
     } else if (old == summary_.max) {
       find_max();
     }
+  }
+
+  /// Bends a block if that is still to be done.
+  void bend_block(std::size_t b) const noexcept {
+    if (unbent_.empty() || (unbent_[b / 64] >> (b % 64) & 1) == 0) return;
+    unbent_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
+    const std::size_t begin = 64 * b, length = std::min<std::size_t>(64, size_ - begin);
+    float buffer[64];
+    const float* values = buffer;
+    if (!straight_patched_.empty() && (straight_patched_[b / 64] >> (b % 64) & 1) != 0) {
+      values = straight_patches_.data() + std::size_t{straight_patch_of_[b]} * 64;
+    } else if (length == 64 && straight_.f32 != nullptr) {
+      values = straight_.f32 + begin;
+    } else {
+      for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? straight_[begin + i] : gone;
+    }
+    math::kernels().bend(values, 64, bend_, workspace_.data() + begin);
+  }
+  void bend_all() const noexcept {
+    if (unbent_.empty()) return;
+    for (std::size_t b = 0; b < blocks(); ++b) bend_block(b);
+    unbent_.clear();
   }
 
   /// The private copy of a block of a row that must not be written.
@@ -493,6 +583,23 @@ class dense_row {
     measured_ = true;
     peaks_.resize((blocks() + 63) / 64 * 64);
     std::fill(peaks_.begin() + static_cast<std::ptrdiff_t>(blocks()), peaks_.end(), gone);
+  }
+
+  /// Makes the peaks of a row of floats by f(values, size, peaks), for as many blocks at a time as lie side by side.
+  template <class F>
+  void measure_floats(F f) {
+    bend_all();
+    prepare_peaks();
+    summary_ = {gone, math::row_content::finite};
+    for (std::size_t b = 0, next = 0; b < blocks(); b = next) {
+      next = patched_.empty() ? blocks() : next_patched(b);
+      const bool patched = next == b;
+      next += patched;
+      const float* values = patched ? patches_.data() + std::size_t{patch_of_[b]} * 64 : row_.f32 + 64 * b;
+      const math::row_summary seen = f(values, std::min(size_, 64 * next) - 64 * b, &peaks_[b]);
+      summary_.max = std::max(summary_.max, seen.max);
+      summary_.content = worse(summary_.content, seen.content);
+    }
   }
 
   void collect_block(std::size_t b, float raw_low, float raw_high, listed_row& out) const {
@@ -625,8 +732,16 @@ class dense_row {
   std::vector<std::uint32_t> patch_of_;  // per block, if so: its place in patches_
   std::vector<float> patches_;           // blocks of 64
   std::vector<float> patch_peaks_;
-  std::vector<std::uint64_t> mask_;  // bit set: allowed; empty while all are
-  std::vector<float> workspace_;     // the row, once it has been rewritten
+  std::vector<std::uint64_t> mask_;       // bit set: allowed; empty while all are
+  mutable std::vector<float> workspace_;  // the row, once it has been rewritten
+
+  // A row that is bent: as it stood before, and how it is bent.
+  mutable std::vector<std::uint64_t> unbent_;  // a bit a block: whether it is still to be bent; empty if none is
+  math::bend_parameters bend_{};
+  view straight_;
+  std::vector<std::uint64_t> straight_patched_;
+  std::vector<std::uint32_t> straight_patch_of_;
+  std::vector<float> straight_patches_;
 };
 
 }  // namespace decant::detail

@@ -153,13 +153,19 @@ class stored_row {
     return !bad();
   }
 
+  /// Whether a NaN or +inf is among the tokens that are not gone.
+  bool look_for_bad() {
+    if (compact_) return list_.holds_bad();
+    return dense_.measure().content == math::row_content::suspicious && dense_.holds_bad();
+  }
+
   /// Reads token by token: a list, or a row that may hold a NaN or +inf.
   bool look_at_each() {
     size_ = 0;
     counted_ = true;
     max_ = gone;
     argmax_ = no_token;
-    if (compact_ ? list_.holds_bad() : dense_.holds_bad()) {
+    if (look_for_bad()) {
       status_ = row_status::not_finite;
       return false;
     }
@@ -246,29 +252,31 @@ class stored_row {
   }
 
   /// Calls f(values, size) for runs of values of a dense row, -inf where gone, that are together the row; sizes are
-  /// multiples of 64. One run where the row is plain floats.
+  /// multiples of 64. Where nothing but -inf is gone, runs begin at every multiple of 4,096, wherever the values are
+  /// stored: sums of the same row have the same bits.
   template <class F>
   void each_run(F f) {
-    const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 : 0;
-    if (even > 0) f(dense_.data(), even * 64);
+    constexpr std::size_t blocks = 64;
+    run_.resize(std::max(run_.size(), 64 * blocks));
+    if (!dense_.excludes()) {
+      for (std::size_t b = 0; b < dense_.blocks(); b += blocks) {
+        const std::size_t end = std::min(b + blocks, dense_.blocks());
+        f(dense_.values_of(b, end, run_.data()), 64 * (end - b));
+      }
+      return;
+    }
     float buffer[64];
-    constexpr std::size_t longest = 4096;
-    run_.resize(std::max(run_.size(), longest));
     std::size_t used = 0;
-    for (std::size_t b = even; b < dense_.blocks(); ++b) {
+    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
       if (is_gone(dense_.peaks()[b])) continue;
       const dense_row::block at = dense_.block_at(b, buffer);
-      if (at.keep == ~std::uint64_t{0}) {
-        std::copy_n(at.values, 64, run_.data() + used);
-      } else {
-        std::fill_n(run_.data() + used, 64, gone);
-        for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
-          const auto i = static_cast<std::size_t>(std::countr_zero(keep));
-          run_[used + i] = at.values[i];
-        }
+      std::fill_n(run_.data() + used, 64, gone);
+      for (std::uint64_t keep = at.keep; keep != 0; keep &= keep - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(keep));
+        run_[used + i] = at.values[i];
       }
       used += 64;
-      if (used < longest) continue;
+      if (used < 64 * blocks) continue;
       f(run_.data(), used);
       used = 0;
     }

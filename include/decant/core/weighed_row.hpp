@@ -134,7 +134,7 @@ class weighed_row : public stored_row {
     if (how == sharpness::rough && rough_known()) return rough_bounds(rough_);
     if (compact_ || vocabulary_size_ <= compact_limit) return exact_mass();
     if (how == sharpness::near || !can_sum_quickly()) return near_mass();
-    return bounds_of(quick_mass(), quick_error);
+    return bounds_of(quick_mass(), quick_error_of(quick_mass()));
   }
 
   /// The same where some of the tokens are listed, with the sum of their masses: a rough or a quick sum need count for
@@ -166,7 +166,8 @@ class weighed_row : public stored_row {
 
   /// Reads the row; if that takes a pass, sums moments along the way, and returns bounds of the standard deviation.
   std::optional<mass_bounds> read_for_sigma() {
-    if (known_ || compact_ || vocabulary_size_ <= compact_limit || !dense_.measures_floats()) return {};
+    if (known_ || compact_ || vocabulary_size_ <= compact_limit || dense_.measured() || !dense_.is_all_floats())
+      return {};
     // About a value that is somewhere in the middle, so that little cancels.
     double middle = 0;
     const std::size_t step = vocabulary_size_ / 8;
@@ -182,20 +183,23 @@ class weighed_row : public stored_row {
     return mass_bounds{scale_ * std::sqrt(variance - error), scale_ * std::sqrt(variance + error)};
   }
 
-  /// Reads the row; if that takes a pass, sums rough weights along the way, if they are wanted. Lists what is small.
+  /// Reads the row, and sums rough weights along the way, if they are wanted. Lists what is small.
   bool read_for_mass(bool wanted = true) {
+    if (known_ && !bad()) list_small_row();
     if (wanted) read_with_rough_mass();
     if (!read()) return false;
     list_small_row();
     return true;
   }
 
+  /// Unless something better is known. A row that has been read is passed over again: better sums cost more.
   void read_with_rough_mass() {
-    if (known_ || compact_ || vocabulary_size_ <= compact_limit || !dense_.measures_floats()) return;
+    if (compact_ || vocabulary_size_ <= compact_limit || bad() || !dense_.is_all_floats()) return;
+    if (rough_known() || quick_at_ == stand_ || mass_known()) return;
     // Weights must be told from a reference that is known beforehand, and not too far below the largest.
-    float reference = gone;
+    float reference = known_ ? max_ : gone;
     const std::size_t step = vocabulary_size_ / 8;
-    for (std::size_t i = 0; i < 8; ++i) {
+    for (std::size_t i = 0; i < 8 && !known_; ++i) {
       const float z = dense_[static_cast<token_id>(i * step)];
       if (math::is_finite(z) && z > reference) reference = z;
     }
@@ -214,25 +218,29 @@ class weighed_row : public stored_row {
   }
 
   /// Whether the row is long, and its exponents are such that floats tell them.
-  [[nodiscard]] bool can_sum_quickly() const {
-    const double base2 = scale_ * math::per_doubling;
+  [[nodiscard]] bool can_sum_quickly(double power = 1) const {
+    const double base2 = power * scale_ * math::per_doubling;
     return !compact_ && vocabulary_size_ > compact_limit && base2 >= 0x1p-20 && base2 <= 0x1p20 &&
            std::abs(static_cast<double>(max_)) * base2 < 0x1p24;
   }
-  [[nodiscard]] math::quick_parameters quick_parameters() const {
-    return math::quick_parameters_of(math::weight_map(max_, scale_).parameters());
+  [[nodiscard]] math::quick_parameters quick_parameters(double power = 1) const {
+    return math::quick_parameters_of(math::weight_map(max_, power * scale_).parameters());
   }
 
   /// The mass but for roundings; remembered.
   double quick_mass() {
     if (quick_at_ == stand_) return quick_;
     quick_at_ = stand_;
-    quick_ = 0;
-    const math::quick_parameters parameters = quick_parameters();
+    return quick_ = quick_power_mass(1);
+  }
+  /// The sum of the weights to a power but for roundings.
+  double quick_power_mass(double power) {
+    double sum = 0;
+    const math::quick_parameters parameters = quick_parameters(power);
     each_run([&](const float* values, std::size_t size) {
-      quick_ = math::rounded(quick_ + math::kernels().quick_mass(values, size, parameters));
+      sum = math::rounded(sum + math::kernels().quick_mass(values, size, parameters));
     });
-    return quick_;
+    return sum;
   }
 
   /// The entropy but for roundings; remembered, and the mass with it.
@@ -277,12 +285,114 @@ class weighed_row : public stored_row {
   /// never below. Weights below 2^-126 are lost, or taken for that, in 2^-90.
   static constexpr double quick_sum_error = 3e-7;
   static constexpr double quick_error = 3e-7 + quick_sum_error + 26 * 8.4e-8 + 0x1p-90;
+  /// The same of a sum that is known: its mean exponent is at most what it would be if all were level.
+  [[nodiscard]] double quick_error_of(double sum) const {
+    const double level = math::log(static_cast<double>(vocabulary_size_) / sum) * math::per_doubling;
+    return std::min(quick_error, 2 * quick_sum_error + (std::max(0.0, level) + 0.01) * 8.4e-8 + 0x1p-90);
+  }
   /// That of the mass, and twice that of a mean of exponents of at most ln 2^26.
   static constexpr double entropy_error = 2 * quick_error * 18.1 + quick_error;
   static mass_bounds bounds_of(double mass, double error) noexcept { return {mass * (1 - error), mass * (1 + error)}; }
 
   [[nodiscard]] bool mass_known() const noexcept { return mass_at_ == stand_; }
   [[nodiscard]] bool rough_known() const noexcept { return rough_at_ == stand_; }
+
+  /// The sum of e^(power * (logit - max)).
+  double power_mass(double power) {
+    double sum = 0;
+    if (!compact_ && vocabulary_size_ > compact_limit && power > 0) {
+      each_run([&](const float* values, std::size_t size) {
+        sum += math::kernels().exact_mass(values, size, max_, math::product(power, scale_)).mass;
+      });
+    } else {
+      each([&](token_id, float z) { sum = math::rounded(sum + math::exp(math::product(power, relative(z)))); });
+    }
+    return sum;
+  }
+
+  // ---- bounds of the law
+
+ public:
+  /// What is known of the law as it stands, each sum taken when it is asked for.
+  class law_bounds {
+   public:
+    /// The sum of the weights e^(logit - max).
+    [[nodiscard]] mass_bounds mass() const { return row_.bounded_mass(how_); }
+    /// The sum of their squares.
+    [[nodiscard]] mass_bounds squares() const { return row_.bounded_squares(how_); }
+    /// The entropy in nats.
+    [[nodiscard]] mass_bounds entropy() const { return row_.bounded_entropy(how_); }
+
+   private:
+    friend weighed_row;
+    law_bounds(weighed_row& row, sharpness how) : row_(row), how_(how) {}
+
+    weighed_row& row_;
+    sharpness how_;
+  };
+
+ protected:
+  /// Calls f(law_bounds) with sharper and sharper ones until it says yes.
+  template <class F>
+  void decide_by_bounds(F f) {
+    if (!read_for_mass()) return;
+    if (!mass_known() && can_sum_quickly(2)) {
+      if (rough_known() && more_than(2 * few_listed)) {
+        sum_largest();
+        if (f(law_bounds(*this, sharpness::rough))) return;
+      }
+      if (f(law_bounds(*this, sharpness::quick))) return;
+    }
+    const bool decided = f(law_bounds(*this, sharpness::exact));
+    DECANT_ASSERT(decided, "exact bounds decide");
+  }
+
+  /// Exact sums over the largest tokens, and bounds of the others: of the largest weight, and of all together.
+  struct largest_sums {
+    double mass = 0, squares = 0, weighted = 0, next = 0;
+    mass_bounds others{};
+  };
+  void sum_largest() {
+    const float threshold = gather_at_least(few_listed);
+    largest_ = {.mass = nucleus_.weigh(gathered_, max_, scale_), .next = relative(threshold)};
+    for (std::size_t i = 0; i < gathered_.size(); ++i) {
+      const double weight = nucleus_.weights()[i];
+      largest_.squares += weight * weight;
+      if (weight > 0) largest_.weighted -= weight * relative(gathered_.values()[i]);
+    }
+    const mass_bounds all = mass_within(sharpness::rough, gathered_, largest_.mass);
+    largest_.others = {std::max(0.0, all.low - largest_.mass), all.high - largest_.mass};
+  }
+  /// What sums in another order may differ by.
+  static mass_bounds loosened(mass_bounds sum) noexcept { return {sum.low * (1 - 1e-11), sum.high * (1 + 1e-11)}; }
+
+  mass_bounds bounded_mass(sharpness how) {
+    if (how != sharpness::rough) return mass_within(how);
+    return loosened({largest_.mass + largest_.others.low, largest_.mass + largest_.others.high});
+  }
+
+  mass_bounds bounded_squares(sharpness how) {
+    if (how == sharpness::rough) {
+      return loosened({largest_.squares, largest_.squares + math::exp(largest_.next) * largest_.others.high});
+    }
+    const double sum = how == sharpness::quick ? quick_power_mass(2) : power_mass(2);
+    return bounds_of(sum, how == sharpness::quick ? quick_error_of(sum) : 0);
+  }
+
+  mass_bounds bounded_entropy(sharpness how) {
+    if (how == sharpness::exact) return measure_mass(), mass_bounds{entropy_value(), entropy_value()};
+    if (how == sharpness::quick) {
+      const double value = quick_entropy_value();
+      return {std::max(0.0, value - entropy_error), value + entropy_error};
+    }
+    // ln of the mass plus the mean of -ln weight, which for the others is largest where they are level.
+    const mass_bounds mass = bounded_mass(how);
+    const double all = static_cast<double>(vocabulary_size_), level = std::min(largest_.others.high, all / 2.8);
+    const double high = level > 0 ? level * math::log(all / level) : 0;
+    const mass_bounds mean{(largest_.weighted - largest_.others.low * largest_.next) / mass.high,
+                           (largest_.weighted + high) / mass.low};
+    return loosened({math::log(mass.low) + mean.low, math::log(mass.high) + mean.high});
+  }
 
   // ---- borders
 
@@ -576,6 +686,7 @@ class weighed_row : public stored_row {
   std::uint64_t mass_at_ = 0, quick_at_ = 0, quick_entropy_at_ = 0, rough_at_ = 0;
   math::rough_parameters rough_parameters_{};
 
+  largest_sums largest_;
   mass_search nucleus_;
   std::vector<double> order_weights_;
   std::vector<float> peak_weights_;

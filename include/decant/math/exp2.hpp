@@ -62,6 +62,13 @@ struct quick_parameters {
   return {p.narrow, offset, excess, exp(product(-excess, 0.6931471805599453))};
 }
 
+/// What a bend is told: a value z becomes (cube d - square) d^2 with d = scale (z - reference) <= 0. Neither power is
+/// negative, so that order stays.
+struct bend_parameters {
+  float reference;
+  double scale, square, cube;
+};
+
 /// 2^f in float for 0 <= f < 1 within 1.3e-7 of itself, highest power first: minimax in relative error.
 inline constexpr float quick_exp2_coefficients[] = {0x1.ec3209a2p-10F, 0x1.26900cdcp-7F, 0x1.c9544648p-5F,
                                                     0x1.ebd5a8dap-3F,  0x1.62e4f5aap-1F, 0x1.fffffep-1F};

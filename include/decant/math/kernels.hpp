@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
 #include <decant/math/hash_kernels.hpp>
 #include <decant/math/isa.hpp>
@@ -12,6 +13,12 @@
 #include <decant/math/kernels_portable.hpp>
 
 namespace decant::math {
+
+#if DECANT_X86
+namespace avx512 {
+using avx2::bend;  // a machine with AVX-512 has AVX2, and little is bent
+}
+#endif
 
 /// The few loops over whole rows and whole blocks of 64, in the form that suits the machine. What each does is said in
 /// kernels_portable.hpp and hash_kernels.hpp; all forms give the same bits, so that a seed means the same tokens
@@ -37,6 +44,7 @@ struct kernel_table {
   double (*quick_mass)(const float*, std::size_t, const quick_parameters&) noexcept;
   portable::mass_sums (*quick_masses)(const float*, std::size_t, const quick_parameters&) noexcept;
   portable::moment_sums (*moments)(const float*, std::size_t, float) noexcept;
+  void (*bend)(const float*, std::size_t, const bend_parameters&, float*) noexcept;
   std::size_t (*collect)(const float*, const float*, std::size_t, float, float, std::int32_t,
                          portable::listed_values) noexcept;
   std::size_t (*set_bits)(const std::uint64_t*, std::size_t, std::size_t, std::int32_t*) noexcept;
@@ -66,6 +74,7 @@ struct kernel_table {
    name::quick_mass,         \
    name::quick_masses,       \
    name::moments,            \
+   name::bend,               \
    name::collect,            \
    name::set_bits,           \
    name::filter,             \

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <type_traits>
 
 #include <decant/math/half.hpp>
@@ -585,6 +586,26 @@ DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_
   store(sum, lanes);
   store(squares, square_lanes);
   return {portable::lane_sum(lanes), portable::lane_sum(square_lanes)};
+}
+
+DECANT_AVX2 inline void bend(const float* values, std::size_t n, const bend_parameters& p, float* out) noexcept {
+  const __m256d top = _mm256_set1_pd(static_cast<double>(p.reference)), scale = _mm256_set1_pd(p.scale);
+  const __m256d square = _mm256_set1_pd(p.square), cube = _mm256_set1_pd(p.cube);
+  const auto bent = [&](__m256d z) DECANT_AVX2 __attribute__((always_inline)) {
+    const __m256d below = kept(_mm256_mul_pd(kept(_mm256_sub_pd(z, top)), scale));
+    const __m256d d = _mm256_max_pd(below, _mm256_set1_pd(-0x1p200));
+    const __m256d factor = kept(_mm256_sub_pd(kept(_mm256_mul_pd(cube, d)), square));
+    const __m256d value = kept(_mm256_mul_pd(factor, kept(_mm256_mul_pd(d, d))));
+    return _mm256_cvtpd_ps(
+        _mm256_max_pd(value, _mm256_set1_pd(-static_cast<double>(std::numeric_limits<float>::max()))));
+  };
+  const __m256i minus_infinity = _mm256_set1_epi32(static_cast<int>(0xFF800000U));
+  for (std::size_t i = 0; i < n; i += 8) {
+    const __m256 z = load(values + i), normal = flushed(z);
+    const __m256 all = flushed(_mm256_set_m128(bent(high_half(normal)), bent(low_half(normal))));
+    const __m256i gone = _mm256_cmpeq_epi32(_mm256_castps_si256(z), minus_infinity);
+    _mm256_storeu_ps(out + i, _mm256_blendv_ps(all, z, _mm256_castsi256_ps(gone)));
+  }
 }
 
 /// For every set of eight lanes, the places of those in it, ascending, a byte each.

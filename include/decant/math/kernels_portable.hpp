@@ -296,6 +296,19 @@ DECANT_STRICT inline moment_sums moments(const float* values, std::size_t n, flo
   return {lane_sum(sum), lane_sum(squares)};
 }
 
+/// A value bent, as the nearest finite float; -inf stays. Beyond -2^200 distances are that.
+DECANT_STRICT inline float bent(float z, const bend_parameters& p) noexcept {
+  if (std::bit_cast<std::uint32_t>(z) == 0xFF800000U) return z;
+  const double below = product(static_cast<double>(flush_denormal(z)) - static_cast<double>(p.reference), p.scale);
+  const double d = below > -0x1p200 ? below : -0x1p200;
+  return flush_denormal(saturated(product(rounded(product(p.cube, d) - p.square), product(d, d))));
+}
+
+/// Bends n values, a multiple of 64, none of which is above the reference; may be in place.
+DECANT_STRICT inline void bend(const float* values, std::size_t n, const bend_parameters& p, float* out) noexcept {
+  for (std::size_t i = 0; i < n; ++i) out[i] = bent(values[i], p);
+}
+
 /// Where values in [low, high) are written: room for as many as are looked at.
 struct listed_values {
   std::int32_t* ids;

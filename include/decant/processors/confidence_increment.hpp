@@ -27,8 +27,8 @@ enum class increment_rule : std::uint8_t {
 /// Effect: the confidence of the k most probable tokens is 1 minus the entropy, in units of ln n, of the distribution
 /// that keeps their probabilities and spreads the rest evenly over the n - k others (n tokens are left). Token k is
 /// kept while that grows with it by more than epsilon, and by more than 1e-12, which rounding may feign; ties by lower
-/// id. Equal tokens only, or epsilon >= 1, keep `min_keep`. One pass and a walk down the set; increment_rule::each
-/// sorts the row.
+/// id. Equal tokens only, or epsilon >= 1, keep `min_keep`. Masses are as exact as it takes to decide; one
+/// walk down the set, with increment_rule::each down the row.
 /// No off value. Errors: parameter_error for NaN or negative epsilon.
 /// Reference: Zhu et al., "Improving open-ended text generation via adaptive decoding", ICML 2024, arXiv 2402.18223.
 class confidence_increment : public made_or_error<confidence_increment> {
@@ -49,50 +49,60 @@ class confidence_increment : public made_or_error<confidence_increment> {
   }
 
   void operator()(candidates& row, const step_context&) {
-    if (row.size() < 2 || row.status() != row_status::ok) return;
     const std::size_t least = std::max<std::size_t>(min_keep_, 1);
-    if (rule_ == increment_rule::prefix) {
-      std::size_t kept = 0;
-      walk(row, [&](token_id, double increment) {
-        const bool more = enough(increment);
-        kept += more;
-        return more;
+    row.decide_by_bounds([&](const candidates::law_bounds& law) {
+      if (row.size() < 2) return true;
+      std::size_t k = 0;
+      kept_.clear();
+      const bool decided = walk(row, law, [&](token_id id, bool enough) {
+        if (k++ < least || enough) kept_.push_back(id);
+        return enough || rule_ == increment_rule::each;
       });
-      return row.keep_largest(std::max(kept, least));
-    }
-    kept_.clear();
-    std::size_t k = 0;
-    walk(row, [&](token_id id, double increment) {
-      if (k++ < least || enough(increment)) kept_.push_back(id);
+      if (!decided) return false;
+      if (rule_ == increment_rule::each) {
+        row.allow(std::span<const token_id>(kept_));
+      } else {
+        row.keep_largest(std::max(kept_.size(), least));
+      }
       return true;
     });
-    row.allow(std::span<const token_id>(kept_));
   }
 
   [[nodiscard]] std::string describe() const { return detail::call_text(name, {epsilon_}); }
 
  private:
-  [[nodiscard]] bool enough(double increment) const { return increment > std::max(epsilon_, 1e-12); }
-
-  /// Calls f(id, increment of the confidence) down the descending order until it says no.
+  /// Calls f(id, whether confidence grows enough) down the descending order until it says no; whether bounds of the
+  /// mass could tell that all along.
   template <class F>
-  static void walk(candidates& row, F f) {
+  bool walk(candidates& row, const candidates::law_bounds& law, F f) const {
     const std::size_t n = row.size();
-    const double log_n = math::log(static_cast<double>(n));
-    double rest = 1;         // the probability of what has not been reached yet
-    double spread = -log_n;  // rest ln (rest / number of them)
+    const auto all = law.mass();
+    const bool exact = all.low == all.high;
+    const double log_n = math::log(static_cast<double>(n)), limit = std::max(epsilon_, 1e-12);
+    const double slack = exact ? 0 : 1e-13;
+    double mass = 0;                                   // of what has been reached
+    double spread_low = -log_n, spread_high = -log_n;  // rest ln (rest / number of them), for either mass of all
     std::size_t k = 0;
     for (std::size_t reach = 32; k < n; reach *= 4) {
       const std::span<const entry> order = row.descending(reach);
       for (; k < order.size(); ++k) {
-        const double log_p = row.log_probability(order[k].id), p = math::exp(log_p);
-        rest = std::max(0.0, rest - p);
-        const double others = static_cast<double>(n - k - 1);
-        const double next = rest > 0 && others > 0 ? math::product(rest, math::log(rest / others)) : 0;
-        if (!f(order[k].id, (math::product(p, log_p) + next - spread) / log_n)) return;
-        spread = next;
+        const double w = math::exp(row.below_max(order[k].id)), others = static_cast<double>(n - k - 1);
+        mass = math::rounded(mass + w);
+        // With a larger mass of all the increment is smaller, as this token is not below the mean of the rest.
+        if (!exact && (mass > all.low || math::product(w, others) < all.high - mass)) return false;
+        const auto increment = [&](double of_all, double& spread) {
+          const double p = w / of_all, rest = std::max(0.0, 1 - mass / of_all), before = spread;
+          spread = rest > 0 && others > 0 ? math::product(rest, math::log(rest / others)) : 0;
+          return ((p > 0 ? math::product(p, math::log(p)) : 0) + spread - before) / log_n;
+        };
+        const double low = increment(all.high, spread_low);
+        const double high = exact ? low : increment(all.low, spread_high);
+        const bool enough = low - slack > limit;
+        if (enough != (high + slack > limit)) return false;
+        if (!f(order[k].id, enough)) return true;
       }
     }
+    return true;
   }
 
   double epsilon_;

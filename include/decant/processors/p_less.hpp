@@ -9,14 +9,14 @@
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/math/scalar.hpp>
-#include <decant/processors/keep_within.hpp>
 
 namespace decant {
 
 /// Keeps tokens at least as probable as the distribution's collision probability L, the sum of squared probabilities.
 ///
 /// Effect: no parameter to tune; the argmax always stays, and equal tokens fare alike, so equal tokens only keep all.
-/// Rounding at the border is forgiven: ln p >= ln L - 1e-9. Temperature goes before it. Five passes.
+/// Rounding at the border is forgiven: ln p >= ln L - 1e-9. Temperature goes before it. Sums
+/// over the row are as exact as it takes to decide.
 /// No off value, no errors.
 /// Reference: Tan, Wu, Howard, "p-less sampling: a robust hyperparameter-free approach", 2025, arXiv 2509.23234.
 class p_less : public made_or_error<p_less> {
@@ -30,9 +30,12 @@ class p_less : public made_or_error<p_less> {
   static std::optional<parameter_fault> validate(std::size_t = 1) { return {}; }
 
   void operator()(candidates& row, const step_context&) const {
-    if (row.status() != row_status::ok) return;
     // With weights w = e^(logit - max) and W their sum: p >= L is w >= (sum of w^2) / W.
-    detail::keep_within(row, row.log_mass(2) + row.log_probability(row.argmax()) - 1e-9, min_keep_);
+    const auto least = [](double squares, double mass) { return math::log(squares) - math::log(mass) - 1e-9; };
+    row.decide_by_bounds([&](const candidates::law_bounds& law) {
+      const auto mass = law.mass(), squares = law.squares();
+      return row.keep_near_max({least(squares.low, mass.high), least(squares.high, mass.low)}, min_keep_);
+    });
   }
 
   [[nodiscard]] std::string describe() const { return std::string(name); }

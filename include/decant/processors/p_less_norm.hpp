@@ -9,14 +9,14 @@
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
 #include <decant/math/scalar.hpp>
-#include <decant/processors/keep_within.hpp>
 
 namespace decant {
 
 /// p_less with its threshold lowered by the collisions that chance alone explains.
 ///
 /// Effect: keeps p >= (n L - 1) / (n - 1), L the collision probability and n the number of tokens left: 0 for equal
-/// tokens, 1 for a certain one. Keeps a superset of p_less; equal tokens fare alike. Five passes.
+/// tokens, 1 for a certain one. Keeps a superset of p_less; equal tokens fare alike. Sums over the
+/// row are as exact as it takes to decide.
 /// No off value, no errors.
 /// Reference: Tan, Wu, Howard, "p-less sampling: a robust hyperparameter-free approach", 2025, arXiv 2509.23234.
 class p_less_norm : public made_or_error<p_less_norm> {
@@ -30,16 +30,23 @@ class p_less_norm : public made_or_error<p_less_norm> {
   static std::optional<parameter_fault> validate(std::size_t = 1) { return {}; }
 
   void operator()(candidates& row, const step_context&) const {
-    if (row.size() < 2 || row.status() != row_status::ok) return;
-    const double n = static_cast<double>(row.size()), log_mass = -row.log_probability(row.argmax());
-    const double collision = math::exp(row.log_mass(2) - 2 * log_mass);
-    const double threshold = (math::product(n, collision) - 1) / (n - 1);
-    if (threshold > 0) detail::keep_within(row, math::log(threshold) + log_mass - 1e-9, min_keep_);
+    row.decide_by_bounds([&](const candidates::law_bounds& law) {
+      const auto n = static_cast<double>(row.size());
+      const auto mass = law.mass(), squares = law.squares();
+      // With weights w = e^(logit - max) and W their sum: L is (sum of w^2) / W^2.
+      const auto least = [n](double square, double sum) {
+        const double threshold = (math::product(n, square / math::product(sum, sum)) - 1) / (n - 1);
+        return threshold > 0 ? math::log(threshold) + math::log(sum) - 1e-9 : below_every_token;
+      };
+      return n < 2 || row.keep_near_max({least(squares.low, mass.high), least(squares.high, mass.low)}, min_keep_);
+    });
   }
 
   [[nodiscard]] std::string describe() const { return std::string(name); }
 
  private:
+  static constexpr double below_every_token = -1e300;
+
   std::size_t min_keep_;
 };
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
@@ -18,7 +15,7 @@ namespace decant {
 ///
 /// Effect: with d = logit - max, k = (3 - curve) / 2, s = (curve - 1) / 2: logit = max - k factor d^2 + s factor d^3.
 /// The maximum, ranks and ties stay; near the maximum tokens move closer, far ones away. curve = 1 is purely quadratic.
-/// A dense map: two passes, into a workspace row.
+/// One pass; tokens are bent when they are looked at, which a plain draw does to few.
 /// Off: factor = 0. Errors: parameter_error for a NaN, infinite or negative factor, or a curve outside [1, 3] (outside,
 /// the order would not be preserved).
 /// Reference: kalomaze, "Quadratic sampling", text-generation-webui pull request 5403, 2024.
@@ -38,17 +35,8 @@ class quadratic : public made_or_error<quadratic> {
     return {};
   }
 
-  void operator()(candidates& row, const step_context&) {
-    if (off() || row.status() != row_status::ok) return;
-    const double top = row.max(), square = (3 - curve_) / 2 * factor_, cube = (curve_ - 1) / 2 * factor_;
-    below_.resize(row.vocabulary_size());
-    row.visit_below_max([&](token_id id, double below) { below_[static_cast<std::size_t>(id)] = below; });
-    // Bent around 0 and then shifted back in double: a float near a far maximum could not hold small differences.
-    row.transform([&](token_id id, float) {
-      const double d = std::max(below_[static_cast<std::size_t>(id)], -0x1p200);
-      return math::saturated(math::product(math::product(cube, d) - square, math::product(d, d)));
-    });
-    row.affine(1, top);
+  void operator()(candidates& row, const step_context&) const {
+    if (!off()) row.bend((3 - curve_) / 2 * factor_, (curve_ - 1) / 2 * factor_);
   }
 
   [[nodiscard]] bool off() const { return factor_ == 0; }
@@ -56,7 +44,6 @@ class quadratic : public made_or_error<quadratic> {
 
  private:
   double factor_, curve_;
-  std::vector<double> below_;  // logit - max by id
 };
 
 }  // namespace decant

@@ -23,8 +23,8 @@ struct remove_invalid_values_options {
 ///
 /// Effect: must come before anything that reads the row, first in a chain: a row that was found bad stays bad. Tokens
 /// that are gone stay gone (but see the option `revive`). What is drawn from such a row is a guess; without this step
-/// the row is reported as not finite. O(n); a row without such values is left as it is, bit for bit.
-/// Off: none. Errors: none. Reference: Hugging Face transformers, "remove_invalid_values".
+/// the row is reported as not finite. One pass, which the next reading is spared; a row without such values is left as
+/// it is, bit for bit. Off: none. Errors: none. Reference: Hugging Face transformers, "remove_invalid_values".
 class remove_invalid_values : public made_or_error<remove_invalid_values> {
  public:
   static constexpr std::string_view name = "remove_invalid_values";
@@ -34,7 +34,7 @@ class remove_invalid_values : public made_or_error<remove_invalid_values> {
   static std::optional<parameter_fault> validate(remove_invalid_values_options = {}) { return {}; }
 
   void operator()(candidates& row, const step_context&) const {
-    if (!options_.revive && !has_invalid(row)) return;
+    if (!options_.revive && !row.holds_invalid()) return;
     constexpr float largest = std::numeric_limits<float>::max();
     row.rewrite([this](token_id, float z) {
       return is_gone(z)                  ? (options_.revive ? -largest : gone)
@@ -49,13 +49,6 @@ class remove_invalid_values : public made_or_error<remove_invalid_values> {
   }
 
  private:
-  /// Looks without reading: the row does not become bad by this.
-  static bool has_invalid(const candidates& row) {
-    bool found = false;
-    row.visit([&](token_id, float z) { found = found || !math::is_finite(z); });
-    return found;
-  }
-
   remove_invalid_values_options options_;
 };
 

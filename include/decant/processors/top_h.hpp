@@ -23,10 +23,10 @@ enum class top_h_rule : std::uint8_t {
 /// Top-H: keeps as many of the most probable tokens as a share of the entropy allows.
 ///
 /// Effect: grows the set in descending order, ties by lower id, while the entropy of the set, renormalised, is <= alpha
-/// times the entropy of all; the argmax always stays. One pass, and one walk down the set.
-/// Off: alpha >= 1. Errors: parameter_error for NaN or negative alpha.
-/// Reference: Potraghloo, Azizi, Kundu, Pedram, "Top-H decoding: adapting the creativity and coherence with bounded
-/// entropy in text generation", NeurIPS 2025, arXiv 2509.02510.
+/// times the entropy of all; the argmax always stays. The entropy of all is as exact as it takes to decide; one walk
+/// down the set. Off: alpha >= 1. Errors: parameter_error for NaN or negative alpha. Reference: Potraghloo, Azizi,
+/// Kundu, Pedram, "Top-H decoding: adapting the creativity and coherence with bounded entropy in text generation",
+/// NeurIPS 2025, arXiv 2509.02510.
 class top_h : public made_or_error<top_h> {
  public:
   static constexpr std::string_view name = "top_h";
@@ -44,47 +44,54 @@ class top_h : public made_or_error<top_h> {
   }
 
   void operator()(candidates& row, const step_context&) const {
-    if (off() || row.status() != row_status::ok) return;
-    row.keep_largest(std::max(min_keep_, rule_ == top_h_rule::hf ? count_hf(row) : count(row)));
+    if (off()) return;
+    row.decide_by_bounds([&](const candidates::law_bounds& law) {
+      const auto count = rule_ == top_h_rule::hf ? count_hf(row) : count_within(row, law);
+      if (count) row.keep_largest(std::max(min_keep_, *count));
+      return count.has_value();
+    });
   }
 
   [[nodiscard]] bool off() const { return alpha_ >= 1; }
   [[nodiscard]] std::string describe() const { return detail::call_text(name, {alpha_}); }
 
  private:
-  [[nodiscard]] std::size_t count(candidates& row) const {
-    const double allowed = math::product(alpha_, row.entropy()), top = row.log_probability(row.argmax());
+  /// How many tokens the entropy allows, if bounds of it tell.
+  [[nodiscard]] std::optional<std::size_t> count_within(candidates& row, const candidates::law_bounds& law) const {
+    const auto entropy = law.entropy();
+    const double low = math::product(alpha_, entropy.low), high = math::product(alpha_, entropy.high);
     // Entropy of a set with weights w = e^(logit - max): ln sum w - (sum w (logit - max)) / sum w.
     double sum = 0, weighted = 0;
     std::size_t kept = 0;
     for (std::size_t reach = 32; kept < row.size(); reach *= 4) {
       const auto order = row.descending(reach);
       for (; kept < order.size(); ++kept) {
-        const double below = row.log_probability(order[kept].id) - top, w = math::exp(below);
+        const double below = row.below_max(order[kept].id), w = math::exp(below);
+        // A weight of 0 has underflowed: the sums do not see it, and the entropy, which is 0, would bound nothing.
+        if (w == 0) return kept;
         sum = math::rounded(sum + w);
         weighted = math::rounded(weighted + math::product(w, below));
-        // A weight of 0 has underflowed: the sums do not see it, and the entropy, which is 0, would bound nothing.
-        if (kept > 0 && (w == 0 || math::log(sum) - weighted / sum > allowed)) return kept;
+        const double used = math::log(sum) - weighted / sum;
+        if (kept == 0 || used <= low) continue;
+        return used > high ? std::optional(kept) : std::nullopt;
       }
     }
     return kept;
   }
 
-  [[nodiscard]] std::size_t count_hf(candidates& row) const {
+  [[nodiscard]] std::optional<std::size_t> count_hf(candidates& row) const {
     constexpr std::size_t first = 100;
     const auto order = row.descending(first);
-    const double top = row.log_probability(row.argmax());
-    const auto below = [&](const entry& e) { return row.log_probability(e.id) - top; };
     double sum = 0, weighted = 0;
     for (const entry& e : order) {
-      const double w = math::exp(below(e));
+      const double below = row.below_max(e.id), w = math::exp(below);
       sum = math::rounded(sum + w);
-      weighted = math::rounded(weighted + math::product(w, below(e)));
+      weighted = math::rounded(weighted + math::product(w, below));
     }
     const double log_sum = math::log(sum), allowed = math::product(alpha_, log_sum - weighted / sum);
     double share = 0;
     for (std::size_t kept = 0; kept < order.size(); ++kept) {
-      const double log_p = below(order[kept]) - log_sum, p = math::exp(log_p);
+      const double log_p = row.below_max(order[kept].id) - log_sum, p = math::exp(log_p);
       share = math::rounded(share - math::product(p, log_p));
       if (kept > 0 && (p == 0 || share > allowed)) return kept;
     }
