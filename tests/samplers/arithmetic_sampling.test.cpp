@@ -2,6 +2,7 @@
 #include <decant/samplers/arithmetic_sampling.hpp>
 
 #include "processors/policies.hpp"
+#include "samplers/noisy_rows.hpp"
 
 #include <map>
 #include <set>
@@ -398,6 +399,34 @@ TEST_CASE("arithmetic_sampling on every size of vocabulary", "[samplers]") {
       CHECK(static_cast<std::size_t>(token) < size);
     }
   }
+}
+
+TEST_CASE("the token is the one at which a sum over the whole row goes beyond the code, and so is its share",
+          "[samplers]") {
+  noisy_rows::each([](candidates& row, std::uint64_t seed) {
+    for (const double shift : {0.0, 0.3, 0.999, 1 - 0x1p-52, 0.618 * static_cast<double>(seed % 3) / 3}) {
+      arithmetic_sampling policy(shift);
+      const double code = policy.code();
+      double total = 0, sum = 0, before = 0;
+      row.visit_below_max([&](token_id, double below) { total += decant::math::exp(below); });
+      token_id wanted = no_token;
+      row.visit_below_max([&](token_id id, double below) {
+        if (wanted != no_token && code * total < sum) return;
+        const double weight = decant::math::exp(below);
+        if (weight > 0) {
+          wanted = id;
+          before = sum;
+          sum += weight;
+        }
+      });
+      const token_id picked = policy(row, context_after({}, 0, draw_stream(seed)));
+      REQUIRE(picked == wanted);
+      const double length = sum - before;
+      if (length < 0.01 * total) continue;  // else the code is given new bits
+      policy.accept(picked, {});
+      CHECK(std::abs(policy.code() - std::clamp((code * total - before) / length, 0.0, 1.0)) < 1e-9);
+    }
+  });
 }
 
 TEST_CASE("arithmetic_sampling passes check_sampler", "[samplers]") {

@@ -246,6 +246,39 @@ class candidates : private detail::weighed_row {
     }
   }
 
+  /// Calls f(ids, weights) for 64 tokens at most at a time, from an id on, in ascending id, until f says false. Weights
+  /// are e^(logit - max()) in double; 0 where a token is gone, or a weight too small for a double. Reads the row.
+  template <class F>
+  void visit_weights(F f, token_id from = 0) {
+    if (!read()) return;
+    if (compact_) {
+      static_cast<void>(nucleus_.weigh(list_, max_, scale_));
+      const std::span<const double> weights = nucleus_.weights();
+      for (std::size_t i = list_.first_from(from); i < list_.size(); i += 64) {
+        const std::size_t count = std::min<std::size_t>(64, list_.size() - i);
+        if (!f(list_.ids().subspan(i, count), weights.subspan(i, count))) return;
+      }
+      return;
+    }
+    float buffer[64], values[64];
+    double weights[64];
+    token_id ids[64];
+    for (std::size_t b = static_cast<std::size_t>(from) / 64; b < dense_.blocks(); ++b) {
+      if (is_gone(dense_.peaks()[b])) continue;
+      const detail::dense_row::block at = dense_.block_at(b, buffer);
+      const auto first = static_cast<token_id>(64 * b);
+      const std::uint64_t skipped = first < from ? (std::uint64_t{1} << (from - first)) - 1 : 0,
+                          keep = at.keep & ~skipped;
+      for (std::size_t i = 0; i < 64; ++i) {
+        values[i] = math::flush_denormal(at.values[i]);
+        ids[i] = first + static_cast<token_id>(i);
+      }
+      for (std::uint64_t out = ~keep; out != 0; out &= out - 1) values[std::countr_zero(out)] = gone;
+      math::kernels().exps(values, 64, max_, scale_, weights);
+      if (!f(std::span<const token_id>(ids), std::span<const double>(weights))) return;
+    }
+  }
+
   /// The logit of a token in double, less max(); -inf if it is gone. Reads the row. As visit_below_max, for one token.
   [[nodiscard]] double below_max(token_id id) {
     check(id);

@@ -23,13 +23,17 @@ inline void tournament_layer(std::span<double> weights, std::span<const std::uin
   DECANT_ASSERT(weights.size() == g.size() && layer < 64 && leaves >= 1, "a tournament needs a word of bits a token");
   // Both sums, and not one minus the other: the share may be tiny. In four lanes, without a branch on random bits.
   std::array<double, 4> zero_lanes{}, one_lanes{};
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  const auto add = [&](std::size_t i, std::size_t lane) {
     const std::uint64_t weight = std::bit_cast<std::uint64_t>(weights[i]), ones = 0 - (g[i] >> layer & 1);
-    double& zero = zero_lanes[i % 4];
-    double& one = one_lanes[i % 4];
-    zero = math::rounded(zero + std::bit_cast<double>(weight & ~ones));
-    one = math::rounded(one + std::bit_cast<double>(weight & ones));
+    zero_lanes[lane] = math::rounded(zero_lanes[lane] + std::bit_cast<double>(weight & ~ones));
+    one_lanes[lane] = math::rounded(one_lanes[lane] + std::bit_cast<double>(weight & ones));
+  };
+  const std::size_t even = weights.size() / 4 * 4;
+  for (std::size_t i = 0; i < even; i += 4) {
+#pragma GCC unroll 4
+    for (std::size_t lane = 0; lane < 4; ++lane) add(i + lane, lane);
   }
+  for (std::size_t i = even; i < weights.size(); ++i) add(i, i - even);
   const auto sum = [](const std::array<double, 4>& lanes) {
     return math::rounded(math::rounded(lanes[0] + lanes[1]) + math::rounded(lanes[2] + lanes[3]));
   };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ namespace decant {
 /// A Sampler with state, and deliberately no LawSampler: given the shift a step is not random, and speculation, which
 /// draws by itself, would lose the spread for which one uses this. A token that the last call did not pick leaves the
 /// code as it is (the later ones keep the law if it was chosen independently of the code). Copying forks the state.
-/// Two exponentials a token; accept remembers five numbers a token, for rollback.
+/// One exponential a token; accept remembers five numbers a token, for rollback.
 /// No off value; n = 1 with a random shift is plain sampling. Errors: parameter_error for a shift outside [0, 1) and a
 /// sample that is not below count; rolling back more than was accepted is misuse; no_token on a bad row.
 /// Reference: Vilnis, Zemlyanskiy, Murray, Passos, Sanghai, "Arithmetic sampling: parallel diverse decoding for large
@@ -41,6 +42,7 @@ namespace decant {
 class arithmetic_sampling : public made_or_error<arithmetic_sampling> {
  public:
   static constexpr std::string_view name = "arithmetic_sampling";
+  static constexpr bool only_narrows = true;
 
   explicit arithmetic_sampling(double shift, std::size_t sample = 0, std::size_t count = 1)
       : shift_(shift), sample_(sample), count_(count) {
@@ -59,21 +61,33 @@ class arithmetic_sampling : public made_or_error<arithmetic_sampling> {
 
   token_id operator()(candidates& row, const step_context& context) {
     now_.picked = no_token;
+    // Where the running sum stands at the beginning of every 64 tokens: from there it is found again.
     double total = 0;
-    row.visit_below_max([&](token_id, double below) { total = math::rounded(total + math::exp(below)); });
+    marks_.clear();
+    row.visit_weights([&](std::span<const token_id> ids, std::span<const double> weights) {
+      marks_.push_back({ids[0], total});
+      double sum = total;
+      for (const double weight : weights) sum = math::rounded(sum + weight);
+      total = sum;
+      return true;
+    });
     if (!(total > 0)) return no_token;
     const double target = math::product(now_.code, total);
-    double cumulative = 0, start = 0, length = 0;
-    bool found = false;
-    row.visit_below_max([&](token_id id, double below) {
-      const double weight = math::exp(below);
-      if (found || !(weight > 0)) return;
-      now_.picked = id;
-      start = cumulative;
-      length = weight;
-      cumulative = math::rounded(cumulative + weight);
-      found = target < cumulative;
-    });
+    // The target is below the total, so one of the tokens from the last mark at or below it on goes beyond it.
+    const auto begin = std::ranges::upper_bound(marks_, target, {}, &mark::before) - 1;
+    double cumulative = begin->before, start = 0, length = 0;
+    row.visit_weights(
+        [&](std::span<const token_id> ids, std::span<const double> weights) {
+          for (std::size_t i = 0; i < weights.size() && !(target < cumulative); ++i) {
+            if (!(weights[i] > 0)) continue;
+            now_.picked = ids[i];
+            start = cumulative;
+            length = weights[i];
+            cumulative = math::rounded(cumulative + length);
+          }
+          return !(target < cumulative);
+        },
+        begin->first);
     double code = std::clamp((target - start) / length, 0.0, 1 - finest);
     double resolution = math::product(now_.resolution, total) / length;
     if (resolution > coarsest) {
@@ -126,10 +140,16 @@ class arithmetic_sampling : public made_or_error<arithmetic_sampling> {
     double next_code = 0, next_resolution = finest;
   };
 
+  struct mark {
+    token_id first;
+    double before;  ///< the sum of the weights before it
+  };
+
   double shift_;
   std::size_t sample_, count_;
   position now_;
   std::vector<position> trail_;
+  std::vector<mark> marks_;
 };
 
 }  // namespace decant

@@ -17,6 +17,8 @@ namespace decant {
 /// Reference: Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014, arXiv 1411.0030.
 class gumbel {
  public:
+  static constexpr bool only_narrows = true;
+
   token_id operator()(candidates& row, const step_context& context) const {
     if (row.size() == 1) return row.argmax();
     const token_id top = row.argmax();

@@ -46,6 +46,7 @@ struct gumbel_watermark_options {
 class gumbel_watermark : public made_or_error<gumbel_watermark> {
  public:
   static constexpr std::string_view name = "gumbel_watermark";
+  static constexpr bool only_narrows = true;
 
   explicit gumbel_watermark(const gumbel_watermark_options& options = {}) : options_(options) {
     detail::raise_if(validate(options));
