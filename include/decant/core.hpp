@@ -13,6 +13,7 @@
 #include <decant/core/mass_search.hpp>
 #include <decant/core/row_registry.hpp>
 #include <decant/core/stored_row.hpp>
+#include <decant/core/swift_sum.hpp>
 #include <decant/core/token.hpp>
 #include <decant/core/version.hpp>
 #include <decant/core/weighed_row.hpp>

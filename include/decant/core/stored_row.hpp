@@ -214,7 +214,7 @@ class stored_row {
     const std::size_t even = dense_.is_plain() ? vocabulary_size_ / 64 : 0;
     if (even > 0) f(dense_.data(), even * 64);
     float buffer[64];
-    run_.resize(4096);
+    run_.resize(8192);
     std::size_t used = 0;
     for (std::size_t b = even; b < dense_.blocks(); ++b) {
       if (is_gone(dense_.peaks()[b])) continue;
@@ -301,12 +301,15 @@ class stored_row {
     if (!read()) return order_.clear();
     if (order_.size() >= count) return;
     // Grow by more than was asked, so that a caller who walks down pays for few sorts.
-    count = std::max({count, 2 * order_.size(), std::size_t{32}});
+    count = std::max({count, 2 * order_.size(), std::size_t{8}});
     if (!more_than(count)) count = this->count();
     if (order_.size() >= count) return;
-    gathered_.keep(gather(count));
+    const float threshold = gather_at_least(count);
+    if (gathered_.size() > 2 * count + 16) gathered_.keep(gathered_.nth(count, threshold, max_));
     order_.clear();
-    for (std::size_t i = 0; i < gathered_.size(); ++i) order_.push_back(gathered_[i]);
+    for (std::size_t i = 0; i < gathered_.size(); ++i) {
+      if (const entry e = gathered_[i]; !is_gone(e.logit)) order_.push_back(e);
+    }
     std::sort(order_.begin(), order_.end(), before);
   }
 
@@ -353,10 +356,13 @@ class stored_row {
   float peak_threshold(std::size_t count) {
     const std::span<const float> peaks = dense_.peaks();
     const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
-    if (dense_.bounded() || 4 * count > 3 * dense_.blocks() || reach(dense_row::lowest) < count) return gone;
+    if (dense_.bounded() || 4 * count > 3 * dense_.blocks()) return gone;
+    const float low = first_guess(count);
+    const std::size_t enough = count + count / 8 + 2, near = reach(low);
+    if (near < count) return gone;
+    if (low > dense_row::lowest && near <= 2 * enough) return low;
     if (reach(max_) >= count) return max_;
-    const std::size_t enough = count + count / 8 + 2;
-    bisection search(dense_row::lowest, max_);
+    bisection search(low, max_);
     while (search.next()) {
       const std::size_t found = reach(search.middle());
       if (found < count) {
@@ -367,6 +373,18 @@ class stored_row {
       if (found <= enough) break;
     }
     return search.low();
+  }
+
+  /// A value that the peaks of at least `count` blocks reach, if there are so many: where they are few, told by the
+  /// largest of every 64 peaks.
+  [[nodiscard]] float first_guess(std::size_t count) const noexcept {
+    float tops[64];
+    const std::span<const float> peaks = dense_.peaks();
+    const std::size_t tall = peaks.size() / 64;
+    if (tall > 64 || 4 * count > 3 * tall) return dense_row::lowest;
+    static_cast<void>(math::kernels().peaks_f32(peaks.data(), peaks.size(), tops));
+    std::nth_element(tops, tops + (count - 1), tops + tall, [](float x, float y) { return x > y; });
+    return std::max(tops[count - 1], dense_row::lowest);
   }
 
   /// Lists the tokens of a dense row from a value on, of those at it the first `ties` at least. Gives up, and says so,
