@@ -14,6 +14,7 @@
 #include <decant/core/mass_search.hpp>
 #include <decant/core/row_registry.hpp>
 #include <decant/core/stored_row.hpp>
+#include <decant/core/swift_sum.hpp>
 #include <decant/core/token.hpp>
 #include <decant/core/token_counts.hpp>
 #include <decant/core/version.hpp>

@@ -80,6 +80,26 @@ TEST_CASE("the largest tokens of a row are among those gathered, whatever their 
   }
 }
 
+TEST_CASE("few of the largest are told from the largest of many blocks", "[core][stored_row]") {
+  test_bits::splitmix next(33);
+  for (int round = 0; round < 60; ++round) {
+    const auto row = some_row(next, 60'000 + next.below(90'000), round % 5);
+    layer stored(row);
+    const auto wanted = sorted(stored.tokens());
+    for (const std::size_t count : {1U, 2U, 8U, 17U, 24U}) {
+      const float from = stored.gather_at_least(count);
+      std::vector<entry> got;
+      for (std::size_t i = 0; i < stored.gathered_.size(); ++i) got.push_back(stored.gathered_[i]);
+      got = sorted(got);
+      REQUIRE(got.size() >= count);
+      CHECK(got[count - 1] == wanted[count - 1]);
+      CHECK(from <= wanted[count - 1].logit);
+      // Ties and order apart, not many more than were wanted.
+      if (round % 5 == 0) CHECK(got.size() < 8 * count + 40);
+    }
+  }
+}
+
 TEST_CASE("a collection of more than it may hold is given up, and ties are cut to what is needed",
           "[core][stored_row]") {
   test_bits::splitmix next(32);

@@ -423,6 +423,52 @@ TEST_CASE("rough masses and moments taken along with the peaks are within their 
   }
 }
 
+TEST_CASE("peaks and a swift mass are taken along, with the same bits in every form", "[math][kernels]") {
+  test_bits::splitmix next(21);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t size = 64 * (1 + next.below(40));
+    const double scale = std::exp(next.between(-3, 2));
+    const float shift = static_cast<float>(next.between(-300, 300));
+    auto values = some_values(size, next.below(1U << 30));
+    if (round % 3 == 0) {
+      for (float& z : values) z += shift;
+    }
+    if (round % 5 == 0) values[size / 2] = -3e38F;
+    std::vector<float> want(size / 64);
+    const row_summary summary = plain.peaks_f32(values.data(), size, want.data());
+    if (summary.max == -infinite) continue;
+    // From a reference that may be below the largest.
+    const float reference = summary.max - static_cast<float>(next.between(0, 30 / (scale * per_doubling)));
+    const auto parameters = swift_parameters_of(weight_map(reference, scale).parameters());
+    double want_mass = 0, exact = 0, mean = 0;
+    static_cast<void>(plain.peaks_and_swift_mass(values.data(), size, want.data(), parameters, want_mass));
+    for (const float z : values) {
+      const double below = scale * (static_cast<double>(z) - static_cast<double>(summary.max));
+      exact += std::exp(below);
+      if (z > -infinite) mean -= below * per_doubling * std::exp(below);
+    }
+    mean /= exact;
+    const double top = static_cast<double>(summary.max) * static_cast<double>(parameters.slope) +
+                       static_cast<double>(parameters.base) - static_cast<double>(swift_parameters::to_nearest);
+    CHECK(std::abs(want_mass * std::exp2(-top) / exact - 1) < 1.28e-6 + 4.2e-8 * mean);
+    for (const isa which : forms()) {
+      INFO(to_string(which));
+      std::vector<float> got(size / 64);
+      double mass = 0;
+      const row_summary seen =
+          kernels_for(which).peaks_and_swift_mass(values.data(), size, got.data(), parameters, mass);
+      CHECK(same_bits(got, want));
+      CHECK(same_bits(mass, want_mass));
+      CHECK(seen.max == summary.max);
+      CHECK(seen.content == summary.content);
+      auto bad = values;
+      bad[next.below(size)] = test_bits::float_of(next.below(2) == 0 ? 0x7FC00000U : 0x7F800000U);
+      CHECK(kernels_for(which).peaks_and_swift_mass(bad.data(), size, got.data(), parameters, mass).content ==
+            row_content::suspicious);
+    }
+  }
+}
+
 TEST_CASE("two to a power is quick to within 3e-7 over all fractions", "[math][kernels]") {
   double worst = 0;
   for (std::uint32_t bits = 0; bits < 1U << 22; ++bits) {

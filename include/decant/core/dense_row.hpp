@@ -12,6 +12,7 @@
 
 #include <decant/core/errors.hpp>
 #include <decant/core/listed_row.hpp>
+#include <decant/core/swift_sum.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/half.hpp>
 #include <decant/math/kernels.hpp>
@@ -281,6 +282,22 @@ class dense_row {
     double rest = 0;
     math::kernels().peaks_and_mass(block_at(blocks() - 1, buffer).values, 64, &peak, rough, rest);
     return mass + rest;
+  }
+  /// The same with a sum that is taken stretch by stretch.
+  void measure_with(swift_sum& sum) {
+    prepare_peaks();
+    summary_ = {gone, math::row_content::finite};
+    const auto found = [&](const math::row_summary& seen) {
+      summary_ = {std::max(summary_.max, seen.max), worse(summary_.content, seen.content)};
+    };
+    const std::size_t even = size_ / 64 * 64;
+    for (std::size_t i = 0; i < even; i += swift_sum::stretch) {
+      found(sum.add(row_.f32 + i, std::min(swift_sum::stretch, even - i), peaks_.data() + i / 64));
+    }
+    if (even == size_) return;
+    found(math::kernels().peaks_f32(row_.f32 + even, size_ - even, peaks_.data() + even / 64));
+    float buffer[64], peak = 0;
+    sum.add(block_at(blocks() - 1, buffer).values, 64, &peak);
   }
   /// The same for their moments about a reference.
   math::portable::moment_sums measure_with_moments(float reference) {

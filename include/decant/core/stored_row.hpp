@@ -252,11 +252,11 @@ class stored_row {
   }
 
   /// Calls f(values, size) for runs of values of a dense row, -inf where gone, that are together the row; sizes are
-  /// multiples of 64. Where nothing but -inf is gone, runs begin at every multiple of 4,096, wherever the values are
+  /// multiples of 64. Where nothing but -inf is gone, runs begin at every multiple of 8,192, wherever the values are
   /// stored: sums of the same row have the same bits.
   template <class F>
   void each_run(F f) {
-    constexpr std::size_t blocks = 64;
+    constexpr std::size_t blocks = 128;
     run_.resize(std::max(run_.size(), 64 * blocks));
     if (!dense_.excludes()) {
       for (std::size_t b = 0; b < dense_.blocks(); b += blocks) {
@@ -348,10 +348,11 @@ class stored_row {
     if (!read()) return order_.clear();
     if (order_.size() >= count) return;
     // Grow by more than was asked, so that a caller who walks down pays for few sorts.
-    count = std::max({count, 2 * order_.size(), std::size_t{32}});
+    count = std::max({count, 2 * order_.size(), std::size_t{8}});
     // Where that is a good part of a long row, all is sorted at less than what it takes to find the part.
     if (more_than(count < a_long_sort ? count : 4 * count)) {
-      gathered_.keep(gather(count));
+      const float threshold = gather_at_least(count);
+      if (compact_ || gathered_.size() > 2 * count + 16) gathered_.keep(gathered_.nth(count, threshold, max_));
     } else {
       if (order_.size() == this->count()) return;
       list_all();
@@ -410,13 +411,16 @@ class stored_row {
   float peak_threshold(std::size_t count) {
     const std::span<const float> peaks = dense_.peaks();
     const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
-    if (dense_.bounded() || 4 * count > 3 * dense_.blocks() || reach(dense_row::lowest) < count) return gone;
+    if (dense_.bounded() || 4 * count > 3 * dense_.blocks()) return gone;
+    const float low = first_guess(count);
+    const std::size_t enough = count + count / 8 + 2, near = reach(low);
+    if (near < count) return gone;
+    if (low > dense_row::lowest && near <= 2 * enough) return low;
     if (reach(max_) >= count) return max_;
-    const std::size_t enough = count + count / 8 + 2;
-    bisection search(dense_row::lowest, max_);
+    bisection search(low, max_);
     // Peaks thin out about exponentially: once both ends are known, their logarithms say where to look. Every third
     // time the middle it is, so that it ends.
-    double at_low = 0, at_high = 0;
+    double at_low = low > dense_row::lowest ? static_cast<double>(near) : 0, at_high = 0;
     for (int steps = 0; search.next(); ++steps) {
       if (at_low > 0 && at_high > 0 && steps % 3 != 2) {
         const double wanted = std::log(static_cast<double>(count + enough) / 2 / at_high) / std::log(at_low / at_high);
@@ -434,6 +438,18 @@ class stored_row {
       if (found <= enough) break;
     }
     return search.low();
+  }
+
+  /// A value that the peaks of at least `count` blocks reach, if there are so many: where they are few, told by the
+  /// largest of every 64 peaks.
+  [[nodiscard]] float first_guess(std::size_t count) const noexcept {
+    float tops[64];
+    const std::span<const float> peaks = dense_.peaks();
+    const std::size_t tall = peaks.size() / 64;
+    if (tall > 64 || 4 * count > 3 * tall) return dense_row::lowest;
+    static_cast<void>(math::kernels().peaks_f32(peaks.data(), peaks.size(), tops));
+    std::nth_element(tops, tops + (count - 1), tops + tall, [](float x, float y) { return x > y; });
+    return std::max(tops[count - 1], dense_row::lowest);
   }
 
   /// Lists the tokens of a dense row from a value on, of those at it the first `ties` at least. Gives up, and says so,

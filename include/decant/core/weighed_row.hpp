@@ -14,6 +14,7 @@
 #include <decant/core/listed_row.hpp>
 #include <decant/core/mass_search.hpp>
 #include <decant/core/stored_row.hpp>
+#include <decant/core/swift_sum.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/exp2.hpp>
 #include <decant/math/kernels.hpp>
@@ -215,6 +216,43 @@ class weighed_row : public stored_row {
     // Roundings of slope, offset and exponent, of up to a few hundred each.
     rough_slack_ = 0x1p-24 * (500 + 2 * std::abs(at) + 2 * above);
     if (math::is_finite(rough_)) rough_at_ = stand_;
+  }
+
+  /// Reads the row; if that takes a pass, takes the swift sum along the way.
+  bool read_for_swift_sum() {
+    if (known_ || compact_ || vocabulary_size_ <= compact_limit || !swift_sum::can_tell(scale_) || !dense_.is_plain()) {
+      return read();
+    }
+    swift_sum sum(scale_);
+    dense_.measure_with(sum);
+    if (!read()) return false;
+    remember(sum);
+    return true;
+  }
+
+  /// The mass within swift_sum::error, remembered; the exact one where such a sum does not tell it. The same bits on
+  /// every instruction set, and whatever was asked before. Of a good row that has been read.
+  double swift_mass() {
+    if (swift_at_ == stand_) return swift_;
+    if (compact_ || vocabulary_size_ <= compact_limit || !swift_sum::can_tell(scale_)) return measure_mass(), mass_;
+    swift_sum sum(scale_);
+    float peaks[swift_sum::stretch / 64];
+    each_run([&](const float* values, std::size_t size) {
+      for (std::size_t i = 0; i < size; i += swift_sum::stretch) {
+        sum.add(values + i, std::min(swift_sum::stretch, size - i), peaks);
+      }
+    });
+    remember(sum);
+    return swift_;
+  }
+  void remember(const swift_sum& sum) {
+    swift_at_ = stand_;
+    if (sum.tells(max_)) {
+      swift_ = sum.mass(max_);
+    } else {
+      measure_mass();
+      swift_ = mass_;
+    }
   }
 
   /// Whether the row is long, and its exponents are such that floats tell them.
@@ -681,9 +719,9 @@ class weighed_row : public stored_row {
 
   double scale_ = 1, shift_ = 0;  // logits are scale * z + shift
   // Masses, and for which stand of the row they have been summed.
-  double mass_ = 0, weighted_ = 0, quick_ = 0, quick_entropy_ = 0;
+  double mass_ = 0, weighted_ = 0, quick_ = 0, quick_entropy_ = 0, swift_ = 0;
   double rough_ = 0, rough_factor_ = 1, rough_slack_ = 0;
-  std::uint64_t mass_at_ = 0, quick_at_ = 0, quick_entropy_at_ = 0, rough_at_ = 0;
+  std::uint64_t mass_at_ = 0, quick_at_ = 0, quick_entropy_at_ = 0, rough_at_ = 0, swift_at_ = 0;
   math::rough_parameters rough_parameters_{};
 
   largest_sums largest_;

@@ -73,6 +73,33 @@ struct bend_parameters {
 inline constexpr float quick_exp2_coefficients[] = {0x1.ec3209a2p-10F, 0x1.26900cdcp-7F, 0x1.c9544648p-5F,
                                                     0x1.ebd5a8dap-3F,  0x1.62e4f5aap-1F, 0x1.fffffep-1F};
 
+/// 2^n for a whole number n below 1024; 0 where that would be denormal.
+[[nodiscard]] inline double power_of_two(double n) noexcept {
+  return n < -1022 ? 0 : std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023) << 52);
+}
+
+/// What swift sums are told of values z: exponents to base 2 are slope * z + shift, where the shift is a whole number,
+/// kept with the 1.5 * 2^23 that leaves no fraction bits; and the value that lower ones count as.
+struct swift_parameters {
+  float slope, base, least;
+
+  static constexpr float to_nearest = 12582912.0F;
+  /// So far above the reference exponents may lie, and so far below it they are told from each other.
+  static constexpr double above = 64, below = 124;
+  /// And so far from 0 the reference's own.
+  static constexpr double limit = 0x1p21;
+};
+/// With `reference` at about exponent 0, which is at most swift_parameters::limit away without a shift.
+[[nodiscard]] DECANT_STRICT inline swift_parameters swift_parameters_of(const weight_parameters& p) noexcept {
+  const double shift = -std::floor(product(static_cast<double>(p.reference), static_cast<double>(p.narrow)));
+  return {p.narrow, static_cast<float>(static_cast<double>(swift_parameters::to_nearest) + shift),
+          static_cast<float>(-(swift_parameters::below + shift) / static_cast<double>(p.narrow))};
+}
+
+/// 2^f in float for |f| <= 1/2 within 1.8e-7 of itself, highest power first: those of exp2_weight.
+inline constexpr float swift_exp2_coefficients[] = {0x1.5bba14p-10F, 0x1.3cea88p-7F, 0x1.c6b752p-5F,
+                                                    0x1.ebf9bcp-3F,  0x1.62e42ap-1F, 1.0F};
+
 /// Maps stored logits z to weights e^(scale (z - reference)), which are at most 1.
 class weight_map {
  public:

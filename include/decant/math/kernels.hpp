@@ -43,6 +43,7 @@ struct kernel_table {
   double (*sum_at_least)(const float*, const double*, std::size_t, float) noexcept;
   double (*quick_mass)(const float*, std::size_t, const quick_parameters&) noexcept;
   portable::mass_sums (*quick_masses)(const float*, std::size_t, const quick_parameters&) noexcept;
+  row_summary (*peaks_and_swift_mass)(const float*, std::size_t, float*, const swift_parameters&, double&) noexcept;
   portable::moment_sums (*moments)(const float*, std::size_t, float) noexcept;
   void (*bend)(const float*, std::size_t, const bend_parameters&, float*) noexcept;
   std::size_t (*collect)(const float*, const float*, std::size_t, float, float, std::int32_t,
@@ -53,32 +54,33 @@ struct kernel_table {
   std::uint64_t (*splitmix_at_least)(std::uint64_t, std::uint64_t, std::uint32_t) noexcept;
 };
 
-#define DECANT_KERNELS(name) \
-  {isa::name,                \
-   name::peaks,              \
-   name::peaks,              \
-   name::peaks,              \
-   name::peaks_and_mass,     \
-   name::peaks_and_spread,   \
-   name::count_at_least,     \
-   name::at_least,           \
-   name::widen<bfloat16>,    \
-   name::widen<float16>,     \
-   name::weights,            \
-   name::float_weights,      \
-   name::block_sum,          \
-   name::exps,               \
-   name::exact_mass,         \
-   name::near_mass,          \
-   name::sum_at_least,       \
-   name::quick_mass,         \
-   name::quick_masses,       \
-   name::moments,            \
-   name::bend,               \
-   name::collect,            \
-   name::set_bits,           \
-   name::filter,             \
-   name::philox_at_least,    \
+#define DECANT_KERNELS(name)   \
+  {isa::name,                  \
+   name::peaks,                \
+   name::peaks,                \
+   name::peaks,                \
+   name::peaks_and_mass,       \
+   name::peaks_and_spread,     \
+   name::count_at_least,       \
+   name::at_least,             \
+   name::widen<bfloat16>,      \
+   name::widen<float16>,       \
+   name::weights,              \
+   name::float_weights,        \
+   name::block_sum,            \
+   name::exps,                 \
+   name::exact_mass,           \
+   name::near_mass,            \
+   name::sum_at_least,         \
+   name::quick_mass,           \
+   name::quick_masses,         \
+   name::peaks_and_swift_mass, \
+   name::moments,              \
+   name::bend,                 \
+   name::collect,              \
+   name::set_bits,             \
+   name::filter,               \
+   name::philox_at_least,      \
    name::splitmix_at_least}
 
 /// The table for an instruction set, or the best one below it that this build has.

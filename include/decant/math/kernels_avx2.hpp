@@ -569,6 +569,82 @@ DECANT_AVX2 inline portable::mass_sums quick_masses(const float* values, std::si
   return quick_sums<true>(values, n, p);
 }
 
+/// The constants of portable::swift_weight, all in registers.
+struct swift_weights {
+  __m256 slope, base, least, c[6];
+
+  DECANT_AVX2_INLINE explicit swift_weights(const swift_parameters& p) noexcept
+      : slope(kept(_mm256_set1_ps(p.slope))), base(kept(_mm256_set1_ps(p.base))), least(_mm256_set1_ps(p.least)) {
+#pragma GCC unroll 6
+    for (std::size_t i = 0; i < 6; ++i) c[i] = kept(_mm256_set1_ps(swift_exp2_coefficients[i]));
+  }
+
+  DECANT_AVX2_INLINE __m256 operator()(__m256 z) const noexcept {
+    z = _mm256_max_ps(z, least);
+    const __m256 whole = _mm256_fmadd_ps(z, slope, base);
+    const __m256 f = _mm256_fmsub_ps(z, slope, kept(_mm256_sub_ps(whole, base)));
+    __m256 w = c[0];
+#pragma GCC unroll 5
+    for (std::size_t i = 1; i < 6; ++i) w = _mm256_fmadd_ps(w, f, c[i]);
+    const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(whole), 23);
+    return kept(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(w), exponent)));
+  }
+};
+
+DECANT_AVX2 inline row_summary peaks_and_swift_mass(const float* values, std::size_t n, float* out,
+                                                    const swift_parameters& p, double& mass) noexcept {
+  const swift_weights weight(p);
+  wide_sum sums = zero_sum();
+  __m256 content = _mm256_setzero_ps(), top = _mm256_set1_ps(portable::minus_infinity);
+  alignas(32) float largest[8][8];
+  for (std::size_t i = 0; i < n; i += 512) {
+    const std::size_t blocks = n - i < 512 ? (n - i) / 64 : 8;
+    alignas(32) float some[2][8] = {};
+    for (std::size_t b = 0; b < blocks; ++b) {
+      const float* block = values + i + 64 * b;
+      __m256 peak;
+#pragma GCC unroll 2
+      for (std::size_t half = 0; half < 2; ++half) {
+        prefetch(block + 32 * half);
+        prefetch(block + 32 * half + 16);
+        __m256 sum = _mm256_load_ps(some[half]);
+#pragma GCC unroll 2
+        for (std::size_t k = 0; k < 64; k += 32) {
+          const __m256 front = load(block + k + 8 * half), back = load(block + k + 16 + 8 * half);
+          content = kept(_mm256_add_ps(kept(_mm256_add_ps(content, front)), back));
+          peak = half + k == 0 ? _mm256_max_ps(front, back) : _mm256_max_ps(_mm256_max_ps(peak, front), back);
+          const __m256 first = weight(front);
+          sum = kept(_mm256_add_ps(sum, kept(_mm256_add_ps(first, weight(back)))));
+        }
+        _mm256_store_ps(some[half], sum);
+      }
+      _mm256_store_ps(largest[b], peak);
+    }
+    add(sums, _mm256_load_ps(some[0]), _mm256_load_ps(some[1]));
+    const auto peak = [&](std::size_t b) DECANT_AVX2
+        __attribute__((always_inline)) { return _mm256_load_ps(largest[b < blocks ? b : 0]); };
+    const __m256 front = largest_halves(peak(0), peak(1), peak(2), peak(3));
+    const __m256 peaks = flushed(largest_lanes(front, largest_halves(peak(4), peak(5), peak(6), peak(7))));
+    top = _mm256_max_ps(top, peaks);
+    if (blocks == 8) {
+      _mm256_storeu_ps(out + i / 64, peaks);
+    } else {
+      _mm256_store_ps(some[0], peaks);
+      for (std::size_t b = 0; b < blocks; ++b) out[i / 64 + b] = some[0][b];
+    }
+  }
+  alignas(32) double lanes[16];
+  store(sums, lanes);
+  mass = portable::lane_sum(lanes);
+  alignas(32) float contents[8];
+  _mm256_store_ps(contents, content);
+  row_summary summary{portable::minus_infinity, row_content::finite};
+  for (const float lane : contents) summary.content = worse(summary.content, content_of(lane));
+  const __m256 halves = largest_halves(top, top, top, top);
+  summary.max = _mm256_cvtss_f32(largest_lanes(halves, halves));
+  return summary;
+}
+
 DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
   const __m256d top = _mm256_set1_pd(static_cast<double>(reference));
   const __m256i minus_infinity = _mm256_set1_epi64x(static_cast<std::int64_t>(0xFFF0000000000000U));

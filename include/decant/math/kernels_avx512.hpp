@@ -449,6 +449,65 @@ DECANT_AVX512 inline portable::mass_sums quick_masses(const float* values, std::
   return quick_sums<true>(values, n, p);
 }
 
+/// portable::swift_weight in 16 lanes.
+DECANT_AVX512_INLINE __m512 swift_weights(__m512 z, __m512 slope, __m512 base, __m512 least) noexcept {
+  z = _mm512_max_ps(z, least);
+  const __m512 whole = kept(_mm512_fmadd_ps(z, slope, base));
+  const __m512 f = _mm512_fmsub_ps(z, slope, kept(_mm512_sub_ps(whole, base)));
+  __m512 w = _mm512_set1_ps(swift_exp2_coefficients[0]);
+#pragma GCC unroll 5
+  for (std::size_t i = 1; i < 6; ++i) w = _mm512_fmadd_ps(w, f, _mm512_set1_ps(swift_exp2_coefficients[i]));
+  const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(whole), 23);
+  return kept(_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(w), exponent)));
+}
+
+DECANT_AVX512 inline row_summary peaks_and_swift_mass(const float* values, std::size_t n, float* out,
+                                                      const swift_parameters& p, double& mass) noexcept {
+  const __m512 slope = _mm512_set1_ps(p.slope), base = _mm512_set1_ps(p.base), least = _mm512_set1_ps(p.least);
+  __m512d low = _mm512_setzero_pd(), high = low;
+  __m512 content = _mm512_setzero_ps(), top = _mm512_set1_ps(portable::minus_infinity);
+  for (std::size_t i = 0; i < n; i += 512) {
+    const std::size_t blocks = n - i < 512 ? (n - i) / 64 : 8;
+    __m512 some = _mm512_setzero_ps();
+    alignas(64) float largest[8][16];
+    for (std::size_t b = 0; b < blocks; ++b) {
+      const float* block = values + i + 64 * b;
+#pragma GCC unroll 4
+      for (std::size_t j = 0; j < 64; j += 16) prefetch(block + j);
+      const __m512 c[4] = {load(block), load(block + 16), load(block + 32), load(block + 48)};
+      content = kept(_mm512_add_ps(
+          content, kept(_mm512_add_ps(kept(_mm512_add_ps(c[0], c[1])), kept(_mm512_add_ps(c[2], c[3]))))));
+      _mm512_store_ps(largest[b], _mm512_max_ps(_mm512_max_ps(c[0], c[1]), _mm512_max_ps(c[2], c[3])));
+#pragma GCC unroll 2
+      for (std::size_t j = 0; j < 4; j += 2) {
+        const __m512 first = swift_weights(c[j], slope, base, least);
+        some = kept(_mm512_add_ps(some, kept(_mm512_add_ps(first, swift_weights(c[j + 1], slope, base, least)))));
+      }
+    }
+    low = kept(_mm512_add_pd(low, low_half(some)));
+    high = kept(_mm512_add_pd(high, high_half(some)));
+    const auto peak = [&](std::size_t b) DECANT_AVX512
+        __attribute__((always_inline)) { return _mm512_load_ps(largest[b < blocks ? b : 0]); };
+    const __m512 front = largest_quarters(peak(0), peak(1), peak(2), peak(3));
+    const __m512 back = largest_quarters(peak(4), peak(5), peak(6), peak(7));
+    const __m512 peaks = flushed(largest_lanes(front, back, front, back));
+    top = _mm512_max_ps(top, peaks);
+    _mm512_store_ps(largest[0], peaks);
+    for (std::size_t b = 0; b < blocks; ++b) out[i / 64 + b] = largest[0][b];
+  }
+  alignas(64) double lanes[16];
+  _mm512_store_pd(lanes, low);
+  _mm512_store_pd(lanes + 8, high);
+  mass = portable::lane_sum(lanes);
+  alignas(64) float contents[16];
+  _mm512_store_ps(contents, content);
+  row_summary summary{portable::minus_infinity, row_content::finite};
+  for (const float lane : contents) summary.content = worse(summary.content, content_of(lane));
+  const __m512 quarters = largest_quarters(top, top, top, top);
+  summary.max = _mm512_cvtss_f32(largest_lanes(quarters, quarters, quarters, quarters));
+  return summary;
+}
+
 DECANT_AVX512 inline portable::moment_sums moments(const float* values, std::size_t n, float reference) noexcept {
   const __m512d top = _mm512_set1_pd(static_cast<double>(reference));
   const __m512i minus_infinity = _mm512_set1_epi32(static_cast<int>(0xFF800000U));

@@ -217,10 +217,10 @@ class beam {
     const live_hypothesis& parent = groups_[g].live[rank];
     const step_context context = context_of(parent.lane);
     check_ends();
+    double normaliser = log_mass();
     if (!good_row()) return;
     // Counted from the largest, so that a row far from 0 loses nothing in its log-probabilities.
     row_.affine(1, -row_.max());
-    double normaliser = log_sum();
     if (!options_.processors.off()) {
       row_.affine(1, -normaliser);
       normaliser = 0;
@@ -228,7 +228,7 @@ class beam {
     }
     allow(lanes_[parent.lane].constraint);
     if (!good_row()) return;
-    if (options_.renormalise) normaliser = log_sum();
+    if (options_.renormalise) normaliser = row_.max() + log_mass();
     const auto found = [&](token_id token, double change) {
       const double log_prob = row_.max() + row_.below_max(token) - normaliser;
       const double in_rank = options_.diversity.counts == penalty::in_score ? parent.diversity + change : change;
@@ -242,7 +242,7 @@ class beam {
     }
   }
 
-  [[nodiscard]] double log_sum() { return options_.exact_sums ? row_.log_sum() : row_.quick_log_sum(); }
+  [[nodiscard]] double log_mass() { return options_.exact_sums ? row_.log_mass() : row_.quick_log_mass(); }
 
   void check_ends() const {
     DECANT_ASSERT(std::ranges::all_of(
