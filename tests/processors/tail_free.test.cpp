@@ -66,11 +66,16 @@ tokens stepwise_survivors(const row& logits, double z) {
   std::ranges::sort(order, decant::detail::before);
   law w, bends;
   for (const auto& e : order) w.push_back(decant::math::exp(double{e.logit} - double{order[0].logit}));
-  for (std::size_t i = 0; i + 2 < w.size(); ++i) bends.push_back(std::abs((w[i] - w[i + 1]) - (w[i + 1] - w[i + 2])));
+  for (std::size_t i = 0; i + 2 < w.size(); ++i) {
+    const double slope = decant::math::rounded(w[i] - w[i + 1]), next = decant::math::rounded(w[i + 1] - w[i + 2]);
+    bends.push_back(std::abs(decant::math::rounded(slope - next)));
+  }
   double total = 0, sum = 0;
-  for (const double b : bends) total += b;
+  for (const double b : bends) total = decant::math::rounded(total + b);
   std::size_t kept = 1;
-  while (kept <= bends.size() && (sum += bends[kept - 1]) <= z * total) ++kept;
+  while (kept <= bends.size() &&
+         (sum = decant::math::rounded(sum + bends[kept - 1])) <= decant::math::product(z, total))
+    ++kept;
   tokens ids;
   for (std::size_t i = 0; i < (total > 1e-12 ? kept : order.size()); ++i) ids.push_back(order[i].id);
   std::ranges::sort(ids);

@@ -67,7 +67,8 @@ class tail_free : public made_or_error<tail_free> {
     sums_.resize(weights.size() - 2);
     double sum = 0;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const double slope = weights[i] - weights[i + 1], next_slope = weights[i + 1] - weights[i + 2];
+      const double slope = math::rounded(weights[i] - weights[i + 1]);
+      const double next_slope = math::rounded(weights[i + 1] - weights[i + 2]);
       sum = math::rounded(sum + math::rounded(std::abs(slope - next_slope)));
       sums_[i] = sum;
     }
