@@ -35,11 +35,14 @@ struct layer : decant::detail::weighed_row {
   }
 
   using weighed_row::border_near_max;
+  using weighed_row::decide_by_bounds;
   using weighed_row::entropy_error;
   using weighed_row::entropy_value;
+  using weighed_row::law_bounds;
   using weighed_row::lowest_where;
   using weighed_row::max_;
   using weighed_row::measure_mass;
+  using weighed_row::put;
   using weighed_row::quick_entropy_value;
   using weighed_row::read;
   using weighed_row::read_for_mass;
@@ -93,6 +96,44 @@ TEST_CASE("bounds of a mass hold it, and sharper ones are closer", "[core][weigh
     } else {
       CHECK((round % 5 == 4 || round % 5 == 2));  // what is gone has no moments, and what is level little spread
     }
+  }
+}
+
+TEST_CASE("bounds of a law hold its sums, edited or not, and end with them", "[core][weighed_row]") {
+  test_bits::splitmix next(43);
+  for (int round = 0; round < 60; ++round) {
+    auto row = some_row(next, 5000 + next.below(20'000), round % 5);
+    if (round % 3 == 0) {
+      for (std::size_t i = 0; i < row.size(); i += 40) row[i] += 8;
+    }
+    layer bounded(row, next.between(0.3, 3));
+    if (round % 4 == 1) CHECK(bounded.read());
+    const std::size_t edits = round % 2 == 0 ? 0 : 60;
+    for (std::size_t i = 0; i < edits; ++i) bounded.put(static_cast<token_id>(next.below(row.size())), -2);
+    if (round % 4 == 3) CHECK(bounded.read());
+    struct all_bounds {
+      mass_bounds mass, squares, entropy;
+    };
+    std::vector<all_bounds> seen;
+    bounded.decide_by_bounds([&](const layer::law_bounds& law) {
+      seen.push_back({law.mass(), law.squares(), law.entropy()});
+      return seen.back().mass.low == seen.back().mass.high;
+    });
+    INFO("round " << round);
+    const bool far = (round % 5 == 1 || round % 5 == 3) && round % 4 != 3;  // no reference for rough sums
+    REQUIRE(seen.size() >= 2);
+    CHECK((seen.size() == 3 || far));
+    const all_bounds last = seen.back();
+    CHECK(last.squares.low == last.squares.high);
+    CHECK(last.entropy.low == last.entropy.high);
+    for (const all_bounds& each : seen) {
+      CHECK((each.mass.low <= last.mass.low && last.mass.low <= each.mass.high));
+      CHECK((each.squares.low <= last.squares.low && last.squares.low <= each.squares.high));
+      CHECK((each.entropy.low <= last.entropy.low && last.entropy.low <= each.entropy.high));
+    }
+    const all_bounds quick = seen[seen.size() - 2];
+    CHECK(quick.mass.high - quick.mass.low <= 6e-6 * last.mass.low);
+    CHECK(quick.squares.high - quick.squares.low <= 6e-6 * last.squares.low);
   }
 }
 

@@ -194,8 +194,8 @@ inline step make_xtc(const situation& s) {
   const std::size_t min_keep = s.min_keep();
   const draw_stream draws = s.context.draws;
   return {xtc(probability, threshold, spared, min_keep), [=](judged_row& row) {
-            if (probability == 0 || threshold > 0.5 || !row.good()) return;
-            if (draws.uniform(purpose::coin) >= probability) return;
+            if (probability == 0 || threshold > 0.5) return;
+            if (draws.uniform(purpose::coin) >= probability || !row.good()) return;  // the coin alone does not read
             const doubles log_p = row.log_probabilities();
             const double least = math::log(threshold);
             tokens above;
