@@ -14,7 +14,9 @@ namespace decant {
 ///
 /// Effect: shifts all logits by the same amount, so that the law, ranks and ties stay: for policies that depend on
 /// where the zero is (repetition_penalty), and for reading logits as log-probabilities. One pass; the logits are not
-/// touched. No off value, no errors. Reference: Hugging Face transformers, "renormalize_logits".
+/// touched.
+/// No off value, no errors.
+/// Reference: Hugging Face transformers, "renormalize_logits".
 class renormalise : public made_or_error<renormalise> {
  public:
   static constexpr std::string_view name = "renormalise";
