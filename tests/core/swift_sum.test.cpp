@@ -33,8 +33,9 @@ swift_sum sum_of(const std::vector<float>& row, double scale) {
 float max_of(const std::vector<float>& row) { return *std::ranges::max_element(row); }
 
 double exact_mass(const std::vector<float>& row, double scale) {
+  const auto top = static_cast<double>(max_of(row));
   double sum = 0;
-  for (const float z : row) sum += std::exp(scale * (static_cast<double>(z) - static_cast<double>(max_of(row))));
+  for (const float z : row) sum += std::exp(scale * (static_cast<double>(z) - top));
   return sum;
 }
 
