@@ -496,6 +496,8 @@ class weighed_row : public stored_row {
 
   /// Keeps a nucleus that ends within a list of the largest tokens, down to a threshold.
   verdict keep_mass_listed(listed_row& list, float threshold, double p, std::size_t min_keep) {
+    // A mass that will be exact comes first: it is found by the same means.
+    if (compact_ || vocabulary_size_ <= compact_limit) measure_mass();
     const double sum = nucleus_.weigh(list, max_, scale_);
     for (const sharpness how : {sharpness::rough, sharpness::quick, sharpness::near}) {
       const mass_bounds total = mass_within(how, list, sum);
