@@ -17,7 +17,7 @@ TEST_CASE("the avx2 table holds the avx2 kernels", "[math][kernels]") {
 #if DECANT_X86
   CHECK(kernels_for(isa::avx2).which == isa::avx2);
   CHECK(kernels_for(isa::avx2).quick_mass == &avx2::quick_mass);
-  CHECK(kernels_for(isa::avx2).peaks_f32 == &avx2::peaks<float>);
+  CHECK(kernels_for(isa::avx2).peaks_and_mass == &avx2::peaks_and_mass);
 #else
   CHECK(kernels_for(isa::avx2).which == isa::portable);
 #endif

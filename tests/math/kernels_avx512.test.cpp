@@ -17,7 +17,7 @@ TEST_CASE("the avx512 table holds the avx512 kernels", "[math][kernels]") {
 #if DECANT_X86
   CHECK(kernels_for(isa::avx512).which == isa::avx512);
   CHECK(kernels_for(isa::avx512).quick_mass == &avx512::quick_mass);
-  CHECK(kernels_for(isa::avx512).peaks_f32 == &avx512::peaks<float>);
+  CHECK(kernels_for(isa::avx512).peaks_and_mass == &avx512::peaks_and_mass);
 #else
   CHECK(kernels_for(isa::avx512).which == isa::portable);
 #endif

@@ -309,10 +309,10 @@ class candidates : private detail::weighed_row {
   /// The measure of the law as it stands: its total, on long rows within 4e-6 of it and quickly, with the same bits on
   /// every instruction set. Of a good row. One pass.
   [[nodiscard]] law_measure measure_law() {
-    const bool good = read();
+    const bool good = read_for_swift_sum();
     DECANT_ASSERT(good, "a bad row has no law");
     const math::weight_map weight(max_, scale_);
-    if (can_sum_quickly()) return {weight, quick_mass()};
+    if (can_sum_quickly()) return {weight, swift_mass()};
     double total = 0;
     each_weight(weight, [&](token_id, double w) { total = math::rounded(total + w); });
     return {weight, total};

@@ -135,6 +135,7 @@ class weighed_row : public stored_row {
     if (how == sharpness::rough && rough_known()) return rough_bounds(rough_);
     if (compact_ || vocabulary_size_ <= compact_limit) return exact_mass();
     if (how == sharpness::near || !can_sum_quickly()) return near_mass();
+    if (swift_known()) return bounds_of(swift_, swift_sum::error);
     return bounds_of(quick_mass(), quick_error_of(quick_mass()));
   }
 
@@ -150,7 +151,7 @@ class weighed_row : public stored_row {
       const mass_bounds rest = rough_bounds(std::max(0.0, rough_ - listed * rough_factor_));
       return {sum + rest.low, sum + rest.high};
     }
-    if (how == sharpness::near || !can_sum_quickly()) return mass_within(how);
+    if (how == sharpness::near || !can_sum_quickly() || swift_known()) return mass_within(how);
     const std::span<const float> values = list.padded(64);
     const double all = quick_mass();
     const double rest =
@@ -196,7 +197,7 @@ class weighed_row : public stored_row {
   /// Unless something better is known. A row that has been read is passed over again: better sums cost more.
   void read_with_rough_mass() {
     if (compact_ || vocabulary_size_ <= compact_limit || bad() || !dense_.is_all_floats()) return;
-    if (rough_known() || quick_at_ == stand_ || mass_known()) return;
+    if (rough_known() || quick_at_ == stand_ || swift_known() || mass_known()) return;
     // Weights must be told from a reference that is known beforehand, and not too far below the largest.
     float reference = known_ ? max_ : gone;
     const std::size_t step = vocabulary_size_ / 8;
@@ -233,7 +234,7 @@ class weighed_row : public stored_row {
   /// The mass within swift_sum::error, remembered; the exact one where such a sum does not tell it. The same bits on
   /// every instruction set, and whatever was asked before. Of a good row that has been read.
   double swift_mass() {
-    if (swift_at_ == stand_) return swift_;
+    if (swift_known()) return swift_;
     if (compact_ || vocabulary_size_ <= compact_limit || !swift_sum::can_tell(scale_)) return measure_mass(), mass_;
     swift_sum sum(scale_);
     float peaks[swift_sum::stretch / 64];
@@ -333,6 +334,7 @@ class weighed_row : public stored_row {
   static mass_bounds bounds_of(double mass, double error) noexcept { return {mass * (1 - error), mass * (1 + error)}; }
 
   [[nodiscard]] bool mass_known() const noexcept { return mass_at_ == stand_; }
+  [[nodiscard]] bool swift_known() const noexcept { return swift_at_ == stand_; }
   [[nodiscard]] bool rough_known() const noexcept { return rough_at_ == stand_; }
 
   /// The sum of e^(power * (logit - max)).
