@@ -129,10 +129,11 @@ class decoder {
   [[nodiscard]] step_record record_of(Row&& logits, const step_context& context, token_id token) {
     const detail::bound_row bound(row(), logits);
     processor_(row(), context);
+    const candidates::law_measure measure = row().measure_law();
     if (row().status() != row_status::ok) return {static_cast<double>(gone), static_cast<double>(gone)};
-    const double before = row().log_probability(token, row().measure_law());
+    const double before = row().log_probability(token, measure);
     sampler_.narrow(row(), context);
-    return {before, row().log_probability(token)};
+    return {before, row().quick_log_probability(token)};
   }
 
   /// Says what became of a token: which step removed it and why. Draws nothing, accepts nothing.
@@ -223,9 +224,9 @@ class decoder {
       return {checked(sampler_(row(), context)), {}};
     }
     processor_(row(), context);
+    const candidates::law_measure measure = row().measure_law();
     if (row().status() != row_status::ok) return {{no_token, row().status()}, {}};
     // Where the token will keep its logit, the measure of the law is enough; else its weights must be kept.
-    const candidates::law_measure measure = row().measure_law();
     const bool narrows = only_narrows(sampler_);
     if (!narrows) {
       row().probabilities(workspace_.before);
@@ -234,7 +235,7 @@ class decoder {
     const token_id token = sampler_(row(), context);
     if (token == no_token) return {checked(token), {}};
     const double before = narrows ? row().log_probability(token, measure) : workspace_.before.log_probability(token);
-    return {{token, row_status::ok}, {before, row().log_probability(token)}};
+    return {{token, row_status::ok}, {before, row().quick_log_probability(token)}};
   }
 
   /// A token and the row's status; a sampler of the user's that answers a bad row with a token is not believed.

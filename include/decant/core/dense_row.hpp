@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -403,14 +402,13 @@ class dense_row {
     if (measured_) measure_again(i / 64);
   }
 
-  /// Stores f(item, z) in place of the value z of the token id_of(item) of every item, unless it is gone. Whether any
-  /// was there.
-  template <class Items, class Projection, class F>
-  bool change_each(const Items& items, Projection id_of, F f) {
+  /// Stores f(item, z) in place of the value z of every item's token, unless it is gone. Whether any was there.
+  template <class Items, class F>
+  bool change_each(const Items& items, F f) {
     bool changed = false;
     if (mutable_row_ == nullptr || in_workspace_ || measured_ || bounded_ || !mask_.empty()) {
       for (const auto& item : items) {
-        const token_id id = std::invoke(id_of, item);
+        const token_id id = id_of(item);
         const float z = (*this)[id];
         if (is_gone(z)) continue;
         put(id, math::flush_denormal(f(item, z)));
@@ -420,7 +418,7 @@ class dense_row {
     }
     // What comes first in most chains: nothing but the row itself to look after.
     for (const auto& item : items) {
-      const token_id id = std::invoke(id_of, item);
+      const token_id id = id_of(item);
       float& stored = mutable_row_[id];
       if (const float z = math::flush_denormal(stored); !is_gone(z)) {
         undo_.push_back({id, stored});

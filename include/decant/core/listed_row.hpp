@@ -25,6 +25,13 @@ struct entry {
 
 namespace detail {
 
+/// The token of an item: itself, or its id.
+constexpr token_id id_of(token_id id) noexcept { return id; }
+template <class Item>
+constexpr token_id id_of(const Item& item) noexcept {
+  return item.id;
+}
+
 /// Larger logit first, then lower id.
 inline bool before(const entry& x, const entry& y) noexcept {
   return x.logit > y.logit || (x.logit == y.logit && x.id < y.id);

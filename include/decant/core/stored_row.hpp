@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -117,14 +116,14 @@ class stored_row {
   }
 
   /// Stores f(item, z) in place of the value z of every item's token, unless it is gone.
-  template <class Items, class Projection, class F>
-  void change_each(const Items& items, Projection id_of, F f) {
+  template <class Items, class F>
+  void change_each(const Items& items, F f) {
     bool changed = false;
     if (!compact_) {
-      changed = dense_.change_each(items, id_of, f);
+      changed = dense_.change_each(items, f);
     } else {
       for (const auto& item : items) {
-        const std::size_t place = list_.find(std::invoke(id_of, item));
+        const std::size_t place = list_.find(id_of(item));
         if (place == list_.size() || is_gone(list_.values()[place])) continue;
         float& z = list_.values()[place];
         z = math::flush_denormal(f(item, z));
@@ -137,11 +136,18 @@ class stored_row {
 
   // ---- facts
 
-  /// Reads the row if an edit has happened since; whether it is good.
+  /// Reads the row if an edit has happened since; whether it is good. Lists what is left of a long row if it is little,
+  /// here and nowhere else, so that sums do not depend on what has been asked before.
   bool read() {
     if (known_) return status_ == row_status::ok;
     DECANT_ASSERT(vocabulary_size_ > 0, "no row is bound");
     known_ = true;
+    look();
+    if (!bad() && vocabulary_size_ > list_limit_) list_small_row();
+    return !bad();
+  }
+
+  void look() {
     if (compact_) return look_at_each();
     const math::row_summary seen = dense_.measure();
     if (seen.content == math::row_content::suspicious) return look_at_each();
@@ -150,7 +156,6 @@ class stored_row {
     argmax_ = bad() ? no_token : dense_.first_of(max_);
     counted_ = bad() || seen.content == math::row_content::finite;
     size_ = bad() ? 0 : vocabulary_size_;
-    return !bad();
   }
 
   /// Whether a NaN or +inf is among the tokens that are not gone.
@@ -160,14 +165,14 @@ class stored_row {
   }
 
   /// Reads token by token: a list, or a row that may hold a NaN or +inf.
-  bool look_at_each() {
+  void look_at_each() {
     size_ = 0;
     counted_ = true;
     max_ = gone;
     argmax_ = no_token;
     if (look_for_bad()) {
       status_ = row_status::not_finite;
-      return false;
+      return;
     }
     each([&](token_id id, float z) {
       ++size_;
@@ -177,7 +182,6 @@ class stored_row {
       }
     });
     status_ = size_ == 0 ? row_status::empty : row_status::ok;
-    return status_ == row_status::ok;
   }
 
   /// The number of tokens of a good row that has been read.
@@ -237,10 +241,10 @@ class stored_row {
     counted_ = true;
   }
 
-  /// Whether that is so and can be told cheaply.
+  /// Whether that is so and can be told cheaply: of a long row, if its tokens lie in few blocks.
   bool known_small() {
     if (vocabulary_size_ <= list_limit_) return true;
-    if (counted_) return size_ <= list_limit_;
+    if (counted_ && size_ > list_limit_) return false;
     const std::span<const float> peaks = dense_.peaks();
     return 16 * math::kernels().count_at_least(peaks.data(), peaks.size(), dense_row::lowest) <= list_limit_ &&
            !more_than(list_limit_);

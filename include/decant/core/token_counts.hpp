@@ -34,6 +34,7 @@ class token_counts {
       make_slots(tokens.size());
       for (std::uint32_t i = 0; i < items_.size(); ++i) slots_[slot_of(items_[i].id)] = i;
     }
+    if (counted_.capacity() < tokens.size()) counted_.reserve(2 * tokens.size());
     const auto fresh = tokens.subspan(counted_.size());
     for (const token_id token : fresh) ++of(token);
     counted_.insert(counted_.end(), fresh.begin(), fresh.end());

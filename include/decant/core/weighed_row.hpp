@@ -185,13 +185,10 @@ class weighed_row : public stored_row {
     return mass_bounds{scale_ * std::sqrt(variance - error), scale_ * std::sqrt(variance + error)};
   }
 
-  /// Reads the row, and sums rough weights along the way, if they are wanted. Lists what is small.
+  /// Reads the row, and sums rough weights along the way, if they are wanted.
   bool read_for_mass(bool wanted = true) {
-    if (known_ && !bad()) list_small_row();
     if (wanted) read_with_rough_mass();
-    if (!read()) return false;
-    list_small_row();
-    return true;
+    return read();
   }
 
   /// Unless something better is known. A row that has been read is passed over again: better sums cost more.
@@ -227,7 +224,7 @@ class weighed_row : public stored_row {
     swift_sum sum(scale_);
     dense_.measure_with(sum);
     if (!read()) return false;
-    remember(sum);
+    if (!compact_) remember(sum);  // a short list has an exact sum
     return true;
   }
 
@@ -238,10 +235,13 @@ class weighed_row : public stored_row {
     if (compact_ || vocabulary_size_ <= compact_limit || !swift_sum::can_tell(scale_)) return measure_mass(), mass_;
     swift_sum sum(scale_);
     float peaks[swift_sum::stretch / 64];
+    // A last block that is not whole is added apart, as by the pass that reads the row.
+    std::size_t left = dense_.excludes() ? whole_row : vocabulary_size_ / 64 * 64;
     each_run([&](const float* values, std::size_t size) {
-      for (std::size_t i = 0; i < size; i += swift_sum::stretch) {
-        sum.add(values + i, std::min(swift_sum::stretch, size - i), peaks);
-      }
+      const std::size_t whole = std::min(size, left);
+      if (whole > 0) sum.add(values, whole, peaks);
+      if (whole < size) sum.add(values + whole, size - whole, peaks);
+      left -= whole;
     });
     remember(sum);
     return swift_;

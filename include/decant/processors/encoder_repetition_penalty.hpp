@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,7 +40,7 @@ class encoder_repetition_penalty : public made_or_error<encoder_repetition_penal
 
   void operator()(candidates& row, const step_context&) const {
     if (off()) return;
-    row.edit_each(source_, std::identity{}, [&](token_id, const float& logit) {
+    row.edit_each(source_, [&](token_id, const float& logit) {
       if (!math::is_finite(logit)) return logit;
       const auto z = static_cast<double>(logit);
       return math::saturated(z > 0 ? z * penalty_ : z / penalty_);

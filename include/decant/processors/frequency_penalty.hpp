@@ -32,7 +32,7 @@ class frequency_penalty : public made_or_error<frequency_penalty> {
 
   void operator()(candidates& row, const step_context& context) const {
     if (off()) return;
-    row.add_each(row.occurrences(scope_.of(context, false)), &token_counts::item::id,
+    row.add_each(row.occurrences(scope_.of(context, false)),
                  [&](const token_counts::item& item) { return math::saturated(-penalty_ * item.count); });
   }
 

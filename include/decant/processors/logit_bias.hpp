@@ -60,7 +60,7 @@ class logit_bias : public made_or_error<logit_bias> {
     if (off()) return;
     ids_.check(row);
     row.ban(banned_);
-    row.add_each(edits_, &edit::id, &edit::amount);
+    row.add_each(edits_, [](const edit& each) { return each.amount; });
   }
 
   [[nodiscard]] bool off() const { return edits_.empty() && banned_.empty(); }

@@ -33,7 +33,7 @@ class presence_penalty : public made_or_error<presence_penalty> {
 
   void operator()(candidates& row, const step_context& context) const {
     if (off()) return;
-    row.add_each(row.occurrences(scope_.of(context, false)), &token_counts::item::id,
+    row.add_each(row.occurrences(scope_.of(context, false)),
                  [&](const token_counts::item&) { return math::saturated(-penalty_); });
   }
 

@@ -55,7 +55,7 @@ class repetition_penalty : public made_or_error<repetition_penalty> {
       const auto z = static_cast<double>(logit);
       return math::saturated(divide ? z / penalty_ : z * penalty_);
     };
-    row.edit_each(row.occurrences(scope_.of(context, true)), &token_counts::item::id, penalised);
+    row.edit_each(row.occurrences(scope_.of(context, true)), penalised);
   }
 
   [[nodiscard]] bool off() const { return penalty_ == 1; }
