@@ -65,6 +65,8 @@ TEST_CASE("a history that goes on, ends earlier or differs is counted as it stan
     if (i % 37 == 0) {
       counts.start(2);
       counts.of(some) = 77;  // by hand: no part of what is counted next
+    } else if (i % 11 == 0) {
+      counts.of(some) += 5;
     }
   }
 }

@@ -3,10 +3,22 @@
 
 #include <bit>
 #include <cstdint>
+#include <vector>
+
+#include <decant/math/isa.hpp>
 
 // Inputs made of bit patterns and hashes of output bits: what two compilers, or two sets of flags, are compared by.
 
 namespace test_bits {
+
+/// The instruction sets that this machine has kernels for.
+inline std::vector<decant::math::isa> forms() {
+  using decant::math::isa;
+  std::vector<isa> all{isa::portable};
+  if (decant::math::best_isa() >= isa::avx2) all.push_back(isa::avx2);
+  if (decant::math::best_isa() >= isa::avx512) all.push_back(isa::avx512);
+  return all;
+}
 
 /// A generator of its own, so that the inputs do not depend on what is tested.
 class splitmix {

@@ -13,13 +13,7 @@
 namespace hash_kernels_test {
 
 using namespace decant::math;
-
-std::vector<isa> forms() {
-  std::vector<isa> all{isa::portable};
-  if (best_isa() >= isa::avx2) all.push_back(isa::avx2);
-  if (best_isa() >= isa::avx512) all.push_back(isa::avx512);
-  return all;
-}
+using test_bits::forms;
 
 std::uint64_t any_bits(test_bits::splitmix& next) { return next.below(1ULL << 32) << 32 | next.below(1ULL << 32); }
 

@@ -23,15 +23,9 @@ namespace kernels_test {
 
 using namespace decant;
 using namespace decant::math;
+using test_bits::forms;
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
-
-std::vector<isa> forms() {
-  std::vector<isa> all{isa::portable};
-  if (best_isa() >= isa::avx2) all.push_back(isa::avx2);
-  if (best_isa() >= isa::avx512) all.push_back(isa::avx512);
-  return all;
-}
 
 const kernel_table& plain = kernels_for(isa::portable);
 

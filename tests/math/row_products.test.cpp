@@ -13,13 +13,7 @@
 namespace row_products_test {
 
 using namespace decant::math;
-
-std::vector<isa> forms() {
-  std::vector<isa> all{isa::portable};
-  if (best_isa() >= isa::avx2) all.push_back(isa::avx2);
-  if (best_isa() >= isa::avx512) all.push_back(isa::avx512);
-  return all;
-}
+using test_bits::forms;
 
 std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   test_bits::splitmix next(seed);

@@ -72,22 +72,6 @@ inline constexpr std::array verbs{
     kind{"transform", make_transform},
 };
 
-/// Headers of the room that define no policy.
-inline constexpr std::array<std::string_view, 14> helpers{"bias_sum",
-                                                          "common_suffixes",
-                                                          "forcing",
-                                                          "green_list",
-                                                          "history",
-                                                          "keep_within",
-                                                          "sequence_breakers",
-                                                          "ties",
-                                                          "token_list",
-                                                          "torch_random",
-                                                          "tournament",
-                                                          "vocabulary_bytes",
-                                                          "watermark_detection",
-                                                          "watermark_key"};
-
 inline constexpr std::size_t kinds = policies.size() + verbs.size();
 
 inline const kind& kind_at(std::size_t i) { return i < policies.size() ? policies[i] : verbs[i - policies.size()]; }

@@ -20,6 +20,7 @@
 #include <decant/processors/top_h.hpp>
 #include <decant/testing/eager_row.hpp>
 
+#include "math/bits.hpp"
 #include "support/catch.hpp"
 
 // Rows as long as those of real models, where candidates never looks at every token twice: every narrowing must leave
@@ -30,20 +31,13 @@ namespace large_rows {
 using namespace decant;
 using decant::testing::eager_row;
 
-/// The instruction sets that this machine has; pins one, and puts the best back.
+/// Pins an instruction set, and puts the best back.
 class pinned {
  public:
   explicit pinned(math::isa which) { math::use_kernels(which); }
   pinned(const pinned&) = delete;
   pinned& operator=(const pinned&) = delete;
   ~pinned() { math::use_kernels(math::best_isa()); }
-
-  static std::vector<math::isa> all() {
-    std::vector<math::isa> sets{math::isa::portable};
-    if (math::best_isa() >= math::isa::avx2) sets.push_back(math::isa::avx2);
-    if (math::best_isa() >= math::isa::avx512) sets.push_back(math::isa::avx512);
-    return sets;
-  }
 };
 
 constexpr std::size_t kinds = 14;
@@ -164,7 +158,7 @@ void run(std::size_t size, std::uint64_t seed, std::size_t every, std::size_t li
       eager_row want(logits);
       step.reference(want);
       token_id drawn = no_token;
-      for (const math::isa which : pinned::all()) {
+      for (const math::isa which : test_bits::forms()) {
         const pinned pin(which);
         INFO(step.name << " on a row of kind " << kind << ", " << size << " tokens, seed " << seed << ", "
                        << math::to_string(which));
@@ -245,7 +239,7 @@ TEST_CASE("steps that sum over long rows decide what exact sums say, edited or n
         static_cast<void>(exact.log_sum());
         steps[which](exact, {});
         const std::vector<token_id> wanted = survivors(exact);
-        for (const math::isa isa : pinned::all()) {
+        for (const math::isa isa : test_bits::forms()) {
           const pinned pin(isa);
           INFO("step " << which << " on a row of kind " << kind << ", " << size << " tokens, " << math::to_string(isa));
           candidates row;
@@ -364,7 +358,7 @@ TEST_CASE("facts of long rows have the same bits on every instruction set, and a
       if (!is_gone(raw)) squares += std::pow(static_cast<double>(math::flush_denormal(raw)) - top - sum / count, 2);
     }
     std::vector<double> first;
-    for (const math::isa which : pinned::all()) {
+    for (const math::isa which : test_bits::forms()) {
       const pinned pin(which);
       INFO("kind " << kind << ", " << math::to_string(which));
       row.bind(logits);

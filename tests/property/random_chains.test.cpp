@@ -14,6 +14,7 @@
 
 #include "eager_steps.hpp"
 #include "support/catch.hpp"
+#include "support/processor_helpers.hpp"
 
 // Random chains in any order, on random rows of every kind, must leave exactly what an eager reference leaves.
 
@@ -210,7 +211,7 @@ TEST_CASE("every policy has an eager form, and every form is that of the policy 
   const auto room = std::filesystem::path(DECANT_SOURCE_DIR) / "include/decant/processors";
   for (const auto& file : std::filesystem::directory_iterator(room)) {
     const std::string name = file.path().stem().string();
-    const bool helper = std::find(eager::helpers.begin(), eager::helpers.end(), name) != eager::helpers.end();
+    const bool helper = std::ranges::find(processor_helpers, name) != processor_helpers.end();
     const bool policy = std::any_of(eager::policies.begin(), eager::policies.end(),
                                     [&](const eager::kind& each) { return each.name == name; });
     if (helper == policy) missing.push_back(name);

@@ -132,25 +132,6 @@ inline const std::vector<policy_group>& groups() {
   return all;
 }
 
-/// Headers of the policy rooms that hold no policy, but what policies share.
-inline const std::vector<std::string>& helpers() {
-  static const std::vector<std::string> names = {"bias_sum",
-                                                 "common_suffixes",
-                                                 "forcing",
-                                                 "green_list",
-                                                 "history",
-                                                 "keep_within",
-                                                 "sequence_breakers",
-                                                 "ties",
-                                                 "token_list",
-                                                 "torch_random",
-                                                 "tournament",
-                                                 "vocabulary_bytes",
-                                                 "watermark_detection",
-                                                 "watermark_key"};
-  return names;
-}
-
 /// A cell of a table: a bar would end it.
 inline std::string cell(const std::string& text) { return std::regex_replace(text, std::regex("\\|"), "\\|"); }
 

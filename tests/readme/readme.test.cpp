@@ -5,6 +5,7 @@
 #include <set>
 
 #include "support/catch.hpp"
+#include "support/processor_helpers.hpp"
 
 // The README's tables are made of the headers' docstrings, and its links lead somewhere.
 
@@ -46,7 +47,7 @@ TEST_CASE("every policy stands in the README, with what it does and where it com
     for (const fs::directory_entry& entry : fs::directory_iterator(include / room)) {
       const std::string name = entry.path().stem().string();
       INFO(room << "/" << name);
-      const bool helper = std::ranges::find(readme::helpers(), name) != readme::helpers().end();
+      const bool helper = std::ranges::find(processor_helpers, name) != processor_helpers.end();
       CHECK(helper != listed.contains({room, name}));
     }
   }

@@ -36,7 +36,7 @@ class token_counts {
     }
     if (counted_.capacity() < tokens.size()) counted_.reserve(2 * tokens.size());
     const auto fresh = tokens.subspan(counted_.size());
-    for (const token_id token : fresh) ++of(token);
+    for (const token_id token : fresh) ++count_of(token);
     counted_.insert(counted_.end(), fresh.begin(), fresh.end());
     return items_;
   }
@@ -50,12 +50,8 @@ class token_counts {
 
   /// The count of a token, 0 at first, to be changed; until the next call. No more distinct ones than `start` was told.
   std::uint32_t& of(token_id token) {
-    const std::size_t slot = slot_of(token);
-    if (slots_[slot] == empty) {
-      slots_[slot] = static_cast<std::uint32_t>(items_.size());
-      items_.push_back({token, 0});
-    }
-    return items_[slots_[slot]].count;
+    counted_.clear();  // what has been changed by hand is no count to go on from
+    return count_of(token);
   }
 
   /// The tokens that have been asked about, in order of first appearance; until the next call.
@@ -68,6 +64,15 @@ class token_counts {
     std::size_t capacity = 16;
     while (capacity < 2 * most) capacity *= 2;
     slots_.assign(capacity, empty);
+  }
+
+  std::uint32_t& count_of(token_id token) {
+    const std::size_t slot = slot_of(token);
+    if (slots_[slot] == empty) {
+      slots_[slot] = static_cast<std::uint32_t>(items_.size());
+      items_.push_back({token, 0});
+    }
+    return items_[slots_[slot]].count;
   }
 
   /// Where a token is, or would be.

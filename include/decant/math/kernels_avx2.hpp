@@ -696,6 +696,14 @@ inline constexpr std::array<std::uint64_t, 256> packed_lanes = [] {
   return table;
 }();
 
+/// Writes which of eight are set, counted from `first`, and maybe more behind them; how many they are.
+DECANT_AVX2_INLINE std::size_t list_set(std::uint32_t set, std::size_t first, std::int32_t* out) noexcept {
+  const __m256i places = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<std::int64_t>(packed_lanes[set])));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                      _mm256_add_epi32(places, _mm256_set1_epi32(static_cast<std::int32_t>(first))));
+  return static_cast<std::size_t>(std::popcount(set));
+}
+
 /// Writes the lanes of z that lie in [low, high), with their ids; the next place to write.
 DECANT_AVX2_INLINE std::size_t list_lanes(__m256 z, __m256i ids, __m256 low, __m256 high, std::size_t count,
                                           portable::listed_values out) noexcept {
@@ -733,10 +741,7 @@ DECANT_AVX2 inline std::size_t collect(const float* row, const float* peaks, std
     for (; b + 8 <= end; b += 8) {
       const auto hit =
           static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(load(peaks + b), lowest, _CMP_GE_OQ)));
-      const __m256i places = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<std::int64_t>(packed_lanes[hit])));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(hits + found),
-                          _mm256_add_epi32(places, _mm256_set1_epi32(static_cast<std::int32_t>(b))));
-      found += static_cast<std::size_t>(std::popcount(hit));
+      found += list_set(hit, b, hits + found);
     }
     for (; b < end; ++b) {
       hits[found] = static_cast<std::int32_t>(b);
@@ -768,11 +773,7 @@ DECANT_AVX2 inline std::size_t set_bits(const std::uint64_t* words, std::size_t 
       const __m256i back = _mm256_cmpeq_epi64(_mm256_loadu_si256(from + 1), zero);
       const auto empty = static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(front))) |
                          static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(back))) << 4;
-      const std::uint32_t hit = ~empty & 255;
-      const __m256i places = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<std::int64_t>(packed_lanes[hit])));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(used + found),
-                          _mm256_add_epi32(places, _mm256_set1_epi32(static_cast<std::int32_t>(w))));
-      found += static_cast<std::size_t>(std::popcount(hit));
+      found += list_set(~empty & 255, w, used + found);
     }
     for (; w < end; ++w) {
       used[found] = static_cast<std::int32_t>(w);
