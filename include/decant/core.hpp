@@ -9,6 +9,7 @@
 #include <decant/core/describe.hpp>
 #include <decant/core/draws.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/core/exponential_race.hpp>
 #include <decant/core/law.hpp>
 #include <decant/core/listed_row.hpp>
 #include <decant/core/mass_search.hpp>

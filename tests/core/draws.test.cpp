@@ -283,26 +283,6 @@ TEST_CASE("streams of two seeds are unlike (TensorRT-LLM #19487)", "[core][draws
   }
 }
 
-TEST_CASE("numbers near 1 are found 64 at a time, and hardly any others", "[core][draws]") {
-  const draw_stream draws = draw_stream(5, 6).at(7);
-  const auto numbers = draws.numbers(purpose::noise);
-  for (const double share : {2.0, 1.0, 0.999, 0.5, 0.01, 1e-4, 1e-9, 1e-300, 0.0}) {
-    std::size_t found = 0, wanted = 0;
-    for (std::uint32_t i = 0; i < 64'000; ++i) {
-      const std::uint64_t near = draw_stream::near_one(numbers, static_cast<decant::token_id>(i / 64 * 64), share);
-      const double u = draws.uniform(purpose::noise, i);
-      const bool upper = u > 1 - share, listed = (near >> (i % 64) & 1) != 0;
-      if (upper) REQUIRE(listed);
-      found += listed;
-      wanted += upper;
-      // Noise above g needs a number in the upper e^-g.
-      CHECK((draw_stream::gumbel(u) <= 3 || u > 1 - decant::math::exp(-3)));
-      i += i % 7 == 3 ? 50 : 0;
-    }
-    CHECK(found <= wanted + 1);
-  }
-}
-
 TEST_CASE("one stream over many positions tosses a fair coin (ctransformers)", "[core][draws]") {
   const std::vector<double> even{.5, .5};
   int heads = 0;

@@ -11,6 +11,7 @@
 namespace gumbel_tests {
 
 using namespace policies;
+using decant::exponential_race;
 using decant::gumbel;
 using decant::testing::chi_square;
 
@@ -146,7 +147,8 @@ TEST_CASE("gumbel needs no random number for one token", "[samplers]") {
 TEST_CASE("gumbel draws the token of the largest sum, without looking at most of them", "[samplers]") {
   noisy_rows::each([](candidates& row, std::uint64_t seed) {
     const step_context context = context_after({}, 0, draw_stream(seed));
-    const auto noise = [&](token_id id) { return context.draws.gumbel(decant::purpose::noise, id); };
+    const exponential_race race(context.draws.numbers(decant::purpose::noise));
+    const auto noise = [&](token_id id) { return race.noise(id); };
     REQUIRE(gumbel{}(row, context) == noisy_rows::noisiest(row, noise));
   });
 }

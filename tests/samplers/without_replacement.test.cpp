@@ -15,6 +15,7 @@
 namespace without_replacement_tests {
 
 using namespace policies;
+using decant::exponential_race;
 using decant::perturbed_token;
 using decant::sample_without_replacement;
 using decant::testing::chi_square;
@@ -97,6 +98,7 @@ TEST_CASE("the values are log-probability plus noise, in descending order, of di
   const law p = reference::exact_law(logits);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto drawn = sampled(nothing, logits, 40, seed);
+    const exponential_race race(draw_stream(seed).numbers(decant::purpose::noise));
     REQUIRE(drawn.size() == 40);
     std::set<token_id> distinct;
     double before = infinity;
@@ -104,17 +106,14 @@ TEST_CASE("the values are log-probability plus noise, in descending order, of di
       distinct.insert(token.id);
       const double log_p = std::log(p[static_cast<std::size_t>(token.id)]);
       CHECK(token.log_probability == Approx(log_p).margin(1e-10));
-      const double noise = draw_stream(seed).gumbel(decant::purpose::noise, token.id);
-      CHECK(token.perturbed == Approx(log_p + noise).margin(1e-10));
+      CHECK(token.perturbed == Approx(log_p + race.noise(token.id)).margin(1e-10));
       CHECK(token.perturbed <= before);
       before = token.perturbed;
     }
     CHECK(distinct.size() == 40);
     for (token_id id = 0; id < 300; ++id) {
       if (distinct.contains(id)) continue;
-      const double value =
-          std::log(p[static_cast<std::size_t>(id)]) + draw_stream(seed).gumbel(decant::purpose::noise, id);
-      CHECK(value <= before + 1e-10);
+      CHECK(std::log(p[static_cast<std::size_t>(id)]) + race.noise(id) <= before + 1e-10);
     }
   }
 }
@@ -232,10 +231,9 @@ TEST_CASE("equal keys draw the same, other positions and streams do not", "[samp
 TEST_CASE("those drawn are the k largest sums, without looking at most of them", "[samplers]") {
   noisy_rows::each([](candidates& row, std::uint64_t seed) {
     const step_context context = context_after({}, 0, draw_stream(seed));
+    const exponential_race race(context.draws.numbers(decant::purpose::noise));
     std::vector<std::pair<double, token_id>> all;
-    row.visit_below_max([&](token_id id, double below) {
-      all.emplace_back(-(below + context.draws.gumbel(decant::purpose::noise, id)), id);
-    });
+    row.visit_below_max([&](token_id id, double below) { all.emplace_back(-(below + race.noise(id)), id); });
     std::ranges::sort(all);
     for (const std::size_t k : {1U, 4U, 50U}) {
       std::vector<decant::perturbed_token> drawn;

@@ -9,7 +9,6 @@
 #include <decant/core/errors.hpp>
 #include <decant/core/token.hpp>
 #include <decant/math/hash_kernels.hpp>
-#include <decant/math/kernels.hpp>
 #include <decant/math/philox.hpp>
 #include <decant/math/scalar.hpp>
 
@@ -95,17 +94,10 @@ class draw_stream {
     return unit_interval(words[0] | static_cast<std::uint64_t>(words[1]) << 32);
   }
 
-  /// The numbers uniform(why, 0), uniform(why, 1) ..., as blocks of bits.
+  /// The numbers uniform(why, 0), uniform(why, 1) ..., as blocks of bits: unit_interval of their first two words.
   [[nodiscard]] math::philox_sequence numbers(purpose why) const {
     DECANT_ASSERT(hook_ == nullptr, "a continuous draw cannot be enumerated by a decision hook");
     return {position_, static_cast<std::uint32_t>(why), stream_};
-  }
-
-  /// Which of 64 of these may lie in the upper `share` of (0, 1): bit i is set if number first + i is > 1 - share, and
-  /// hardly ever besides. Costs far less than the numbers.
-  [[nodiscard]] static std::uint64_t near_one(const math::philox_sequence& numbers, token_id first, double share) {
-    if (share >= 1) return ~std::uint64_t{0};
-    return math::kernels().philox_at_least(numbers, static_cast<std::uint32_t>(first), upper_half_from(share));
   }
 
   /// What the upper half of 64 bits is at least if unit_interval(bits) > 1 - share, for share < 1.

@@ -10,8 +10,7 @@
 #include <decant/math/philox.hpp>
 #include <decant/math/splitmix64.hpp>
 
-// Which of 64 numbers in a row are large, for numbers that are hashes of their index: a maximum of many needs few of
-// them in full.
+// Upper halves of 64 numbers in a row that are hashes of their index: a maximum of many needs few of them in full.
 
 namespace decant::math {
 
@@ -50,11 +49,9 @@ class philox_sequence {
 
 namespace portable {
 
-/// Bit i: whether word 1 of block `first` + i is >= least.
-inline std::uint64_t philox_at_least(const philox_sequence& blocks, std::uint32_t first, std::uint32_t least) noexcept {
-  std::uint64_t found = 0;
-  for (std::uint32_t i = 0; i < 64; ++i) found |= std::uint64_t{blocks(first + i)[1] >= least} << i;
-  return found;
+/// Writes word 1 of the 64 blocks from `first` on.
+inline void philox_word1(const philox_sequence& blocks, std::uint32_t first, std::uint32_t* out) noexcept {
+  for (std::uint32_t i = 0; i < 64; ++i) out[i] = blocks(first + i)[1];
 }
 
 /// Bit i: whether the upper half of number `first` + i of a SplitMix64 sequence is >= least.
@@ -83,7 +80,7 @@ DECANT_AVX2_INLINE __m256i both(__m256i a, __m256i b) noexcept { return _mm256_x
 
 /// Word 1 of four blocks, in the lower halves; indices are in the lower halves, too. Upper halves hold anything: a
 /// product of 32 bits does not see them.
-DECANT_AVX2_INLINE __m256i philox_word1(const philox_sequence& blocks, __m256i index) noexcept {
+DECANT_AVX2_INLINE __m256i four_word1(const philox_sequence& blocks, __m256i index) noexcept {
   const __m256i m0 = _mm256_set1_epi64x(static_cast<std::int64_t>(philox_sequence::multiplier0));
   const __m256i m1 = _mm256_set1_epi64x(static_cast<std::int64_t>(philox_sequence::multiplier1));
   const auto key = [&](std::size_t word, std::size_t round) DECANT_AVX2
@@ -109,18 +106,16 @@ DECANT_AVX2_INLINE __m256i philox_word1(const philox_sequence& blocks, __m256i i
   return _mm256_mul_epu32(c2, m1);
 }
 
-DECANT_AVX2 inline std::uint64_t philox_at_least(const philox_sequence& blocks, std::uint32_t first,
-                                                 std::uint32_t least) noexcept {
-  const __m256i border = _mm256_set1_epi32(static_cast<int>(least)), eight = _mm256_set1_epi64x(8);
+DECANT_AVX2 inline void philox_word1(const philox_sequence& blocks, std::uint32_t first, std::uint32_t* out) noexcept {
+  const __m256i eight = _mm256_set1_epi64x(8);
   __m256i a = _mm256_add_epi64(_mm256_set1_epi64x(static_cast<std::int64_t>(first)), _mm256_setr_epi64x(0, 1, 4, 5));
   __m256i b = _mm256_add_epi64(a, _mm256_set1_epi64x(2));
-  std::uint64_t found = 0;
   for (std::size_t i = 0; i < 64; i += 8) {
-    found |= eight_at_least(lower_halves(philox_word1(blocks, a), philox_word1(blocks, b)), border) << i;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                        lower_halves(four_word1(blocks, a), four_word1(blocks, b)));
     a = _mm256_add_epi64(a, eight);
     b = _mm256_add_epi64(b, eight);
   }
-  return found;
 }
 
 /// What x * factor is made of: the product of the lower halves, and the sum of the mixed ones, whose upper half is
@@ -165,7 +160,7 @@ DECANT_AVX2 inline std::uint64_t splitmix_at_least(std::uint64_t seed, std::uint
 namespace avx512 {
 
 // What is bound by products of 32 bits gains little from wider registers.
-using avx2::philox_at_least;
+using avx2::philox_word1;
 using avx2::splitmix_at_least;
 
 }  // namespace avx512

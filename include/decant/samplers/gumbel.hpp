@@ -5,16 +5,16 @@
 
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
+#include <decant/core/exponential_race.hpp>
 
 namespace decant {
 
 /// Draws a token by the Gumbel-max trick: the argmax of logit + Gumbel noise, one noise value a token.
 ///
 /// The same law as multinomial through other random numbers: each token's noise depends on its id and not on which
-/// tokens are left, so two rows that are alike mostly draw the same token (common random numbers). One random number a
-/// token, and logarithms of the few that may win; for a whole vocabulary multinomial is far cheaper.
-/// No off value, no errors; no_token on a bad row.
-/// Reference: Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014, arXiv 1411.0030.
+/// tokens are left, so two rows that are alike mostly draw the same token (common random numbers). One random number
+/// for every 64 tokens, more for the few that may win. No off value, no errors; no_token on a bad row. Reference:
+/// Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014, arXiv 1411.0030.
 class gumbel {
  public:
   static constexpr bool only_narrows = true;
@@ -23,19 +23,18 @@ class gumbel {
     if (row.size() == 1) return row.argmax();
     const token_id top = row.argmax();
     if (top == no_token) return no_token;
-    // No token below what the largest logit has reached can win: few numbers are so near 1 that they are looked at.
+    // No token below what the largest logit has reached can win: few arrive so early that they are looked at.
+    exponential_race race(context.draws.numbers(purpose::noise));
     token_id best = no_token;
-    double highest = context.draws.gumbel(purpose::noise, top), share = math::exp(-highest);
-    const math::philox_sequence numbers = context.draws.numbers(purpose::noise);
-    row.visit_below_max(
-        [&](token_id first, double most) { return draw_stream::near_one(numbers, first, most * share); },
-        [&](token_id id, double below) {
-          const double perturbed = below + context.draws.gumbel(purpose::noise, id);
-          if (!(best == no_token ? perturbed >= highest : perturbed > highest)) return;
-          highest = perturbed;
-          share = math::exp(-highest);
-          best = id;
-        });
+    double highest = race.noise(top), share = math::exp(-highest);
+    row.visit_below_max([&](token_id first, double most) { return race.before(first, most * share); },
+                        [&](token_id id, double below) {
+                          const double perturbed = below + race.noise(id);
+                          if (!(best == no_token ? perturbed >= highest : perturbed > highest)) return;
+                          highest = perturbed;
+                          share = math::exp(-highest);
+                          best = id;
+                        });
     return best;
   }
 
