@@ -62,6 +62,13 @@ TEST_CASE("64 philox blocks at a time are philox on every instruction set", "[ma
       for (std::uint32_t i = 0; i < 64; ++i) wanted.push_back(philox4x32({position, why, first + i, 0}, seed)[1]);
       kernels_for(which).philox_word1(philox_sequence(position, why, seed), first, found.data());
       CHECK(found == wanted);
+      // A border anywhere, and at one of the words itself.
+      const std::uint32_t any = static_cast<std::uint32_t>(any_bits(next)), at = found[next.below(64)];
+      for (const std::uint32_t least : {any, at, at + 1, std::uint32_t{0}, std::uint32_t{0xFFFFFFFF}}) {
+        std::uint64_t reach = 0;
+        for (std::size_t i = 0; i < 64; ++i) reach |= std::uint64_t{wanted[i] >= least} << i;
+        CHECK(kernels_for(which).philox_at_least(philox_sequence(position, why, seed), first, least) == reach);
+      }
     }
   }
 }

@@ -225,26 +225,14 @@ class candidates : private detail::weighed_row {
   void visit_below_max(Pick pick, F f) {
     if (!read()) return;
     const math::weight_map weight(max_, scale_);
-    const std::size_t blocks = (vocabulary_size_ + 63) / 64;
-    block_tops_.resize(std::max(block_tops_.size(), blocks));
-    bound_blocks(weight, std::span(block_tops_).first(blocks));
-    std::size_t place = 0;
-    for (std::size_t b = 0; b < blocks; ++b) {
-      if (!compact_ && is_gone(dense_.peaks()[b])) continue;
-      if (compact_ && (place == list_.size() || static_cast<std::size_t>(list_.ids()[place]) / 64 > b)) continue;
+    block_tops_.resize(std::max(block_tops_.size(), dense_.blocks()));
+    bound_blocks(weight, std::span(block_tops_).first(dense_.blocks()));
+    const std::span<const float> peaks = compact_ ? list_peaks_ : dense_.peaks();
+    for (std::size_t b = 0; b < dense_.blocks(); ++b) {
+      if (is_gone(peaks[b])) continue;
       // Bounds are of weights in float: of exponents that are up to 126, three roundings; and lost below 2^-126.
       const double most = (1 + 1e-4) * block_tops_[b] / 64 + 0x1p-125;
-      const std::uint64_t picked = pick(static_cast<token_id>(64 * b), most);
-      const auto visit = [&](token_id id, float z) {
-        if ((picked >> (id % 64) & 1) != 0 && !is_gone(z)) f(id, relative(z));
-      };
-      if (!compact_) {
-        if (picked != 0) dense_.each_in_block(b, picked, visit);
-        continue;
-      }
-      for (; place < list_.size() && static_cast<std::size_t>(list_.ids()[place]) / 64 == b; ++place) {
-        visit(list_.ids()[place], list_.values()[place]);
-      }
+      visit_picked(b, pick(static_cast<token_id>(64 * b), most), f);
     }
   }
 
@@ -703,6 +691,18 @@ class candidates : private detail::weighed_row {
       for (std::size_t i = 0; i < 64; ++i) {
         if (weights[i] > 0) f(static_cast<token_id>(b * 64 + i), weights[i]);
       }
+    }
+  }
+
+  /// Calls f(id, logit - max()) for the tokens of a block whose bits are set.
+  template <class F>
+  void visit_picked(std::size_t b, std::uint64_t picked, F f) {
+    if (picked == 0) return;
+    if (!compact_) return dense_.each_in_block(b, picked, [&](token_id id, float z) { f(id, relative(z)); });
+    for (std::size_t i = list_.first_from(static_cast<token_id>(64 * b)); i < list_.size(); ++i) {
+      const auto [id, z] = list_[i];
+      if (static_cast<std::size_t>(id) / 64 != b) return;
+      if ((picked >> (id % 64) & 1) != 0) f(id, relative(z));
     }
   }
 

@@ -54,6 +54,13 @@ inline void philox_word1(const philox_sequence& blocks, std::uint32_t first, std
   for (std::uint32_t i = 0; i < 64; ++i) out[i] = blocks(first + i)[1];
 }
 
+/// Bit i: whether word 1 of block `first` + i is >= least.
+inline std::uint64_t philox_at_least(const philox_sequence& blocks, std::uint32_t first, std::uint32_t least) noexcept {
+  std::uint64_t found = 0;
+  for (std::uint32_t i = 0; i < 64; ++i) found |= std::uint64_t{blocks(first + i)[1] >= least} << i;
+  return found;
+}
+
 /// Bit i: whether the upper half of number `first` + i of a SplitMix64 sequence is >= least.
 inline std::uint64_t splitmix_at_least(std::uint64_t seed, std::uint64_t first, std::uint32_t least) noexcept {
   std::uint64_t found = 0;
@@ -106,16 +113,33 @@ DECANT_AVX2_INLINE __m256i four_word1(const philox_sequence& blocks, __m256i ind
   return _mm256_mul_epu32(c2, m1);
 }
 
-DECANT_AVX2 inline void philox_word1(const philox_sequence& blocks, std::uint32_t first, std::uint32_t* out) noexcept {
+/// Calls f(i, words) for eight of 64 blocks at a time: word 1 of blocks `first` + i and the next seven.
+template <class F>
+DECANT_AVX2_INLINE void each_eight_word1(const philox_sequence& blocks, std::uint32_t first, F f) noexcept {
   const __m256i eight = _mm256_set1_epi64x(8);
   __m256i a = _mm256_add_epi64(_mm256_set1_epi64x(static_cast<std::int64_t>(first)), _mm256_setr_epi64x(0, 1, 4, 5));
   __m256i b = _mm256_add_epi64(a, _mm256_set1_epi64x(2));
   for (std::size_t i = 0; i < 64; i += 8) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
-                        lower_halves(four_word1(blocks, a), four_word1(blocks, b)));
+    f(i, lower_halves(four_word1(blocks, a), four_word1(blocks, b)));
     a = _mm256_add_epi64(a, eight);
     b = _mm256_add_epi64(b, eight);
   }
+}
+
+DECANT_AVX2 inline void philox_word1(const philox_sequence& blocks, std::uint32_t first, std::uint32_t* out) noexcept {
+  each_eight_word1(blocks, first, [&](std::size_t i, __m256i words) DECANT_AVX2 __attribute__((always_inline)) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), words);
+  });
+}
+
+DECANT_AVX2 inline std::uint64_t philox_at_least(const philox_sequence& blocks, std::uint32_t first,
+                                                 std::uint32_t least) noexcept {
+  const __m256i border = _mm256_set1_epi32(static_cast<int>(least));
+  std::uint64_t found = 0;
+  each_eight_word1(blocks, first, [&](std::size_t i, __m256i words) DECANT_AVX2 __attribute__((always_inline)) {
+    found |= eight_at_least(words, border) << i;
+  });
+  return found;
 }
 
 /// What x * factor is made of: the product of the lower halves, and the sum of the mixed ones, whose upper half is
@@ -160,6 +184,7 @@ DECANT_AVX2 inline std::uint64_t splitmix_at_least(std::uint64_t seed, std::uint
 namespace avx512 {
 
 // What is bound by products of 32 bits gains little from wider registers.
+using avx2::philox_at_least;
 using avx2::philox_word1;
 using avx2::splitmix_at_least;
 

@@ -50,6 +50,7 @@ struct kernel_table {
                          portable::listed_values) noexcept;
   std::size_t (*set_bits)(const std::uint64_t*, std::size_t, std::size_t, std::int32_t*) noexcept;
   std::size_t (*filter)(const std::int32_t*, const float*, std::size_t, float, float, portable::listed_values) noexcept;
+  std::uint64_t (*philox_at_least)(const philox_sequence&, std::uint32_t, std::uint32_t) noexcept;
   void (*philox_word1)(const philox_sequence&, std::uint32_t, std::uint32_t*) noexcept;
   std::uint64_t (*splitmix_at_least)(std::uint64_t, std::uint64_t, std::uint32_t) noexcept;
 };
@@ -80,6 +81,7 @@ struct kernel_table {
    name::collect,              \
    name::set_bits,             \
    name::filter,               \
+   name::philox_at_least,      \
    name::philox_word1,         \
    name::splitmix_at_least}
 

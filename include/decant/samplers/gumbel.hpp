@@ -13,28 +13,26 @@ namespace decant {
 ///
 /// The same law as multinomial through other random numbers: each token's noise depends on its id and not on which
 /// tokens are left, so two rows that are alike mostly draw the same token (common random numbers). One random number
-/// for every 64 tokens, more for the few that may win. No off value, no errors; no_token on a bad row. Reference:
-/// Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014, arXiv 1411.0030.
+/// for every 64 tokens, more for the few that may win (exponential_race).
+/// No off value, no errors; no_token on a bad row.
+/// Reference: Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014, arXiv 1411.0030.
 class gumbel {
  public:
   static constexpr bool only_narrows = true;
 
   token_id operator()(candidates& row, const step_context& context) const {
     if (row.size() == 1) return row.argmax();
-    const token_id top = row.argmax();
-    if (top == no_token) return no_token;
-    // No token below what the largest logit has reached can win: few arrive so early that they are looked at.
+    token_id best = row.argmax();
+    if (best == no_token) return no_token;
     exponential_race race(context.draws.numbers(purpose::noise));
-    token_id best = no_token;
-    double highest = race.noise(top), share = math::exp(-highest);
-    row.visit_below_max([&](token_id first, double most) { return race.before(first, most * share); },
-                        [&](token_id id, double below) {
-                          const double perturbed = below + race.noise(id);
-                          if (!(best == no_token ? perturbed >= highest : perturbed > highest)) return;
-                          highest = perturbed;
-                          share = math::exp(-highest);
-                          best = id;
-                        });
+    double highest = race.noise(best);
+    race.run(row, highest, [&](token_id id, double, double perturbed) {
+      if (perturbed > highest || (perturbed == highest && id < best)) {
+        highest = perturbed;
+        best = id;
+      }
+      return highest;
+    });
     return best;
   }
 

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include <decant/core/candidates.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/exponential_race.hpp>
+#include <decant/core/token.hpp>
 
 namespace decant {
 
@@ -36,25 +39,28 @@ inline void sample_without_replacement(candidates& row, const step_context& cont
   const double log_mass = row.quick_log_mass();
   if (row.status() != row_status::ok) return;
   out.reserve(std::min(k, row.size()));
-  constexpr double beyond_any_number = 0x1p126 * 0x1p100;  // whatever a token's weight
   const auto before = [](const perturbed_token& a, const perturbed_token& b) {
     return a.perturbed > b.perturbed || (a.perturbed == b.perturbed && a.id < b.id);
   };
-  // Once there are k, a token must come before the last of them: few arrive so early that they are looked at.
-  double share = beyond_any_number;
   exponential_race race(context.draws.numbers(purpose::noise));
-  row.visit_below_max([&](token_id first, double most) { return race.before(first, most * share); },
-                      [&](token_id id, double below) {
-                        const perturbed_token token{id, below, below + race.noise(id)};
-                        if (out.size() == k) {
-                          if (!before(token, out.front())) return;
-                          std::pop_heap(out.begin(), out.end(), before);
-                          out.pop_back();
-                        }
-                        out.push_back(token);
-                        std::push_heap(out.begin(), out.end(), before);
-                        if (out.size() == k) share = math::exp(-out.front().perturbed);
-                      });
+  // Whatever else arrives, the k largest logits reach something.
+  double reached = std::numeric_limits<double>::lowest();
+  if (const std::span<const entry> largest = row.descending(k); largest.size() == k) {
+    reached = std::numeric_limits<double>::max();
+    for (const entry& top : largest) reached = std::min(reached, row.below_max(top.id) + race.noise(top.id));
+  }
+  race.run(row, reached, [&](token_id id, double below, double perturbed) {
+    const perturbed_token token{id, below, perturbed};
+    if (out.size() == k) {
+      if (!before(token, out.front())) return reached;
+      std::pop_heap(out.begin(), out.end(), before);
+      out.pop_back();
+    }
+    out.push_back(token);
+    std::push_heap(out.begin(), out.end(), before);
+    if (out.size() == k) reached = std::max(reached, out.front().perturbed);
+    return reached;
+  });
   std::sort_heap(out.begin(), out.end(), before);
   for (perturbed_token& token : out) {
     token.log_probability -= log_mass;
