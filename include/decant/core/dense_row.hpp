@@ -634,8 +634,8 @@ class dense_row {
   /// The first patched block from b on whose peak reaches a threshold: kernels pass over the others.
   [[nodiscard]] std::size_t next_patched(std::size_t b, float threshold) const noexcept {
     if (patched_.empty()) return blocks();
-    do b = next_patched(b);
-    while (b < blocks() && !(peaks_[b] >= threshold) && ++b < blocks());
+    b = next_patched(b);
+    while (b < blocks() && !(peaks_[b] >= threshold)) b = next_patched(b + 1);
     return b;
   }
   /// The first patched block from b on, blocks() if there is none.

@@ -176,8 +176,8 @@ class mass_search {
       if (mass < wanted.high + slack || next - last <= 2 * doubt) break;
       // Whichever comes last of those that may: without it, it is too little.
       double lightest = border_[i].weight;
-      for (std::size_t j = i; j-- > 0 && last - border_[j].distance <= 2 * doubt;) {
-        lightest = std::min(lightest, border_[j].weight);
+      for (std::size_t j = i; j > 0 && last - border_[j - 1].distance <= 2 * doubt; --j) {
+        lightest = std::min(lightest, border_[j - 1].weight);
       }
       if (mass - lightest > wanted.low - slack) break;
       return last + (next - last) / 2;

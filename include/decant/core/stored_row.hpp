@@ -33,14 +33,15 @@ class stored_row {
   /// A narrowing that leaves at most this many tokens lists them; also where draws change method.
   static constexpr std::size_t compact_limit = 4096;
 
+  stored_row(const stored_row&) = delete;
+  stored_row& operator=(const stored_row&) = delete;
+
  protected:
   static constexpr std::size_t whole_row = std::numeric_limits<std::size_t>::max();
   static constexpr float beyond = listed_row::beyond;
 
   stored_row() = default;
   explicit stored_row(std::size_t list_limit) : list_limit_(list_limit) {}
-  stored_row(const stored_row&) = delete;
-  stored_row& operator=(const stored_row&) = delete;
   ~stored_row() { release(); }
 
   // ---- binding

@@ -137,7 +137,7 @@ class early_exit_transformer {
 
   /// One layer for the rows of the pass, the first of which is at position `first`.
   void run_layer(std::size_t layer, std::size_t first) {
-    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, auto out) {
+    pass_.attention(layer, [&](const auto& queries, const auto& keys, const auto& values, const auto& out) {
       kv_layer& cache = cache_.layer(layer);
       cache.append(first, keys.rows());
       cache.keys().bottomRows(keys.rows()) = keys;

@@ -161,8 +161,8 @@ class basic_draft {
   };
 
   [[nodiscard]] std::size_t place(std::int32_t node) const {
-    DECANT_ASSERT(node >= no_parent && static_cast<std::size_t>(node + 1) <= tokens_.size(), "no such node");
-    return static_cast<std::size_t>(node + 1);
+    DECANT_ASSERT(node >= no_parent && static_cast<std::size_t>(node) + 1 <= tokens_.size(), "no such node");
+    return static_cast<std::size_t>(node) + 1;
   }
   [[nodiscard]] std::size_t real(std::int32_t node) const {
     DECANT_ASSERT(node >= 0, "the root is no node");

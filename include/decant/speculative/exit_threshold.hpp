@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -54,8 +55,7 @@ class exit_threshold : public made_or_error<exit_threshold> {
     rate_ = options_.rate_memory * rate_ + (1 - options_.rate_memory) * share;
     const double wanted = rate_ > options_.target_rate ? value_ - options_.step : value_ + options_.step;
     value_ = options_.memory * value_ + (1 - options_.memory) * wanted;
-    if (value_ < 0) value_ = 0;
-    if (value_ > 1) value_ = 1;
+    value_ = std::clamp(value_, 0.0, 1.0);
   }
 
   [[nodiscard]] double value() const noexcept { return value_; }

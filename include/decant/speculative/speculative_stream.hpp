@@ -252,7 +252,7 @@ class speculative_stream {
 
   /// The logits of what follows a node.
   [[nodiscard]] auto row(std::int32_t node) {
-    return detail::without_padding(*model_, model_->row(static_cast<std::size_t>(node + 1)));
+    return detail::without_padding(*model_, model_->row(static_cast<std::size_t>(node) + 1));
   }
 
   /// Deterministic drafts and empty ones need no laws: the request's stream decides as it would without them. But a

@@ -97,7 +97,7 @@ class staged_draft : public made_or_error<staged_draft<M, S, D>> {
     score(request);
     stream_decisions decide(round.child(1).at(base));
     lossless_verification{}(
-        inner_draft_, [this](std::int32_t node) -> const law& { return laws_[static_cast<std::size_t>(node + 1)]; },
+        inner_draft_, [this](std::int32_t node) -> const law& { return laws_[static_cast<std::size_t>(node) + 1]; },
         decide, verdict_);
     const round_outcome outcome{text_, base, inner_draft_.size(), verdict_.path,
                                 verdict_.path.size() < inner_draft_.size()};

@@ -59,7 +59,7 @@ class target_laws {
   /// The law of what follows a node. `row(node)` gives its logits.
   template <class Row>
   const law& at(std::int32_t node, D& decoder, std::vector<token_id>& text, Row row) {
-    const auto place = static_cast<std::size_t>(node + 1);
+    const auto place = static_cast<std::size_t>(node) + 1;
     if (!known_[place]) {
       go_to(node, decoder, text, row);
       decoder.law_of(row(node), context(text), laws_[place]);

@@ -44,7 +44,7 @@ class traversal {
 
   // The room: one law to write into, then two a node.
   static constexpr std::size_t spare = 0;
-  [[nodiscard]] static std::size_t place(std::int32_t node) { return static_cast<std::size_t>(node + 1); }
+  [[nodiscard]] static std::size_t place(std::int32_t node) { return static_cast<std::size_t>(node) + 1; }
   [[nodiscard]] Law& room_for_target(std::int32_t node) { return out_.workspace(1 + 2 * place(node)); }
   [[nodiscard]] Law& room_for_draft(std::int32_t node) { return out_.workspace(2 + 2 * place(node)); }
 

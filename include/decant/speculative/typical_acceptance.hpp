@@ -55,10 +55,10 @@ class typical_acceptance : public made_or_error<typical_acceptance> {
     std::size_t best_depth = 0;
     // Nodes come after their parents: a parent's score is there when its first child is met.
     for (std::int32_t node = no_parent; node < static_cast<std::int32_t>(drafted.size()); ++node) {
-      const double score = out.numbers[static_cast<std::size_t>(node + 1)];
+      const double score = out.numbers[static_cast<std::size_t>(node) + 1];
       if (score == rejected) continue;
       const std::size_t depth = drafted.depth(node);
-      if (depth > best_depth || (depth == best_depth && score > out.numbers[static_cast<std::size_t>(best + 1)])) {
+      if (depth > best_depth || (depth == best_depth && score > out.numbers[static_cast<std::size_t>(best) + 1])) {
         best = node;
         best_depth = depth;
       }
@@ -68,7 +68,7 @@ class typical_acceptance : public made_or_error<typical_acceptance> {
       const double least = threshold(p);
       for (std::int32_t c = drafted.first_child(node); c != no_node; c = drafted.next_sibling(c)) {
         const double probability = p.probability(drafted.token(c));
-        if (probability > least) out.numbers[static_cast<std::size_t>(c + 1)] = score + math::log(probability);
+        if (probability > least) out.numbers[static_cast<std::size_t>(c) + 1] = score + math::log(probability);
       }
     }
     drafted.path_to(best, out.path);
