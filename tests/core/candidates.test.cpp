@@ -164,6 +164,18 @@ std::string change(candidates& row, naive::row& plain, splitmix& next, bool narr
       return row.affine(scale, shift), plain.affine(scale, shift), "affine";
     }
     case 4: {
+      if (next.below(2) == 0) {
+        std::vector<std::uint64_t> chosen((n + 63) / 64);
+        for (auto& word : chosen) word = next();
+        const double amount = next.below(2) == 0 ? static_cast<double>(value) : next.between(-4, 4);
+        row.raise(chosen, amount);
+        plain.transform([&](token_id t, float logit) {
+          const auto place = static_cast<std::size_t>(t);
+          const bool up = (chosen[place / 64] >> (place % 64) & 1) != 0;
+          return up ? static_cast<float>(static_cast<double>(logit) + amount) : logit;
+        });
+        return "raise";
+      }
       const auto f = [value](token_id t, float logit) { return t % 11 == 3 ? logit + value : logit * 0.75F; };
       return row.transform(f), plain.transform(f), "transform";
     }

@@ -321,6 +321,37 @@ TEST_CASE("values are bent to the last bit alike, in every form, and keep their 
   }
 }
 
+TEST_CASE("chosen values are raised to the last bit alike, in every form", "[math][kernels]") {
+  test_bits::splitmix next(24);
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t size = 64 * (1 + next.below(20));
+    auto values = some_values(size, next.below(1U << 30));
+    if (round % 4 == 0) values[size / 2] = -3e38F;
+    if (round % 5 == 0) values[size / 2 + 1] = 3.4e38F;
+    if (round % 3 == 0) values[size / 3] = std::bit_cast<float>(0x80000123U);
+    std::vector<std::uint64_t> chosen;
+    for (std::size_t b = 0; b < size / 64; ++b) chosen.push_back(next.below(1ULL << 32) << 32 | next.below(1ULL << 32));
+    const double amounts[] = {2, 0.1, 1e-30, -3.5, 0x1p-24 + 0x1p-60, 3.3e38, -1e300}, scales[] = {1, 0.7, 1e-40, 1e30};
+    const double shifts[] = {0, 3.25, -1e9, 0x1p-140};
+    const raise_parameters how{scales[round % 4], shifts[round / 4 % 4], amounts[round % 7]};
+    std::vector<float> wanted;
+    for (std::size_t i = 0; i < size; ++i) {
+      float x = flush_denormal(values[i]);
+      if (how.scale != 1 || how.shift != 0)
+        x = flush_denormal(saturated(product(how.scale, static_cast<double>(x)) + how.shift));
+      const bool up = (chosen[i / 64] >> (i % 64) & 1) != 0;
+      if (up) x = flush_denormal(saturated(static_cast<double>(x) + how.amount));
+      wanted.push_back(is_gone(values[i]) ? values[i] : x);
+    }
+    for (const isa which : forms()) {
+      INFO(to_string(which) << ", scale " << how.scale << ", shift " << how.shift << ", amount " << how.amount);
+      std::vector<float> raised(size);
+      kernels_for(which).raise(values.data(), size, chosen.data(), how, raised.data());
+      CHECK(same_bits(raised, wanted));
+    }
+  }
+}
+
 TEST_CASE("values between two are collected from rows, by the peaks of their blocks, and filtered in lists",
           "[math][kernels]") {
   test_bits::splitmix next(11);

@@ -422,6 +422,25 @@ class candidates : private detail::weighed_row {
     forget_facts();
   }
 
+  /// Adds a finite amount to the logits of the tokens whose bits are set: bit id % 64 of word id / 64, for as many
+  /// words as the vocabulary has. O(n), into a workspace row, at a fifth of the price of a transform.
+  /// Reads the row.
+  void raise(std::span<const std::uint64_t> chosen, double amount) {
+    DECANT_ASSERT(chosen.size() >= (vocabulary_size_ + 63) / 64, "a bit for every token");
+    DECANT_ASSERT(math::is_finite(amount), "raise needs a finite amount");
+    if (!read()) return;
+    if (compact_ || dense_.excludes()) {
+      return transform([&](token_id id, float logit) {
+        const bool up = (chosen[static_cast<std::size_t>(id) / 64] >> (id % 64) & 1) != 0;
+        return up ? math::saturated(static_cast<double>(logit) + amount) : logit;
+      });
+    }
+    dense_.raise(chosen, {scale_, shift_, amount});
+    scale_ = 1;
+    shift_ = 0;
+    forget_facts();
+  }
+
   /// logit = max + (cube * d - square) * d^2 with d = logit - max(), neither power negative: the maximum, ranks and
   /// ties stay. What is rounded to float is what lies below the maximum. Reads the row; values are bent when they are
   /// needed.

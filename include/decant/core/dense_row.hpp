@@ -459,6 +459,19 @@ class dense_row {
     use_workspace();
   }
 
+  /// Makes the workspace the row, with the values whose bits are set raised: of a row that excludes nothing.
+  void raise(std::span<const std::uint64_t> chosen, const math::raise_parameters& how) {
+    bend_all();
+    workspace_.resize(64 * blocks());
+    constexpr std::size_t stretch = 128;  // blocks
+    stretch_.resize(64 * stretch);
+    for (std::size_t b = 0; b < blocks(); b += stretch) {
+      const std::size_t end = std::min(blocks(), b + stretch);
+      math::kernels().raise(values_of(b, end, stretch_.data()), 64 * (end - b), &chosen[b], how, &workspace_[64 * b]);
+    }
+    use_workspace();
+  }
+
   /// Bends all values of a good row that has been measured; none is above the reference. Blocks are bent when they are
   /// looked at, and peaks at once: order stays, so they tell as before which blocks that will be.
   void bend(const math::bend_parameters& how) {
@@ -746,7 +759,7 @@ class dense_row {
   std::vector<std::uint64_t> patched_;   // a bit a block: whether it has a private copy; empty while none has
   std::vector<std::uint32_t> patch_of_;  // per block, if so: its place in patches_
   std::vector<float> patches_;           // blocks of 64
-  std::vector<float> patch_peaks_;
+  std::vector<float> patch_peaks_, stretch_;
   std::vector<std::uint64_t> mask_;       // bit set: allowed; empty while all are
   mutable std::vector<float> workspace_;  // the row, once it has been rewritten
 

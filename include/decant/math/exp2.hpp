@@ -69,6 +69,13 @@ struct bend_parameters {
   double scale, square, cube;
 };
 
+/// What a raise is told: a value z becomes the float nearest to scale z + shift, and those chosen become `amount` more.
+struct raise_parameters {
+  double scale, shift, amount;
+
+  [[nodiscard]] bool rescales() const noexcept { return !(scale == 1 && shift == 0); }
+};
+
 /// 2^f in float for 0 <= f < 1 within 1.3e-7 of itself, highest power first: minimax in relative error.
 inline constexpr float quick_exp2_coefficients[] = {0x1.ec3209a2p-10F, 0x1.26900cdcp-7F, 0x1.c9544648p-5F,
                                                     0x1.ebd5a8dap-3F,  0x1.62e4f5aap-1F, 0x1.fffffep-1F};

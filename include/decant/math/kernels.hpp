@@ -16,8 +16,10 @@ namespace decant::math {
 
 #if DECANT_X86
 namespace avx512 {
-using avx2::bend;  // a machine with AVX-512 has AVX2, and little is bent
-}
+// A machine with AVX-512 has AVX2, and little is bent or raised.
+using avx2::bend;
+using avx2::raise;
+}  // namespace avx512
 #endif
 
 /// The few loops over whole rows and whole blocks of 64, in the form that suits the machine. What each does is said in
@@ -46,6 +48,7 @@ struct kernel_table {
   row_summary (*peaks_and_swift_mass)(const float*, std::size_t, float*, const swift_parameters&, double&) noexcept;
   portable::moment_sums (*moments)(const float*, std::size_t, float) noexcept;
   void (*bend)(const float*, std::size_t, const bend_parameters&, float*) noexcept;
+  void (*raise)(const float*, std::size_t, const std::uint64_t*, const raise_parameters&, float*) noexcept;
   std::size_t (*collect)(const float*, const float*, std::size_t, float, float, std::int32_t,
                          portable::listed_values) noexcept;
   std::size_t (*set_bits)(const std::uint64_t*, std::size_t, std::size_t, std::int32_t*) noexcept;
@@ -78,6 +81,7 @@ struct kernel_table {
    name::peaks_and_swift_mass, \
    name::moments,              \
    name::bend,                 \
+   name::raise,                \
    name::collect,              \
    name::set_bits,             \
    name::filter,               \

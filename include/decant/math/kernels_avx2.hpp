@@ -684,6 +684,42 @@ DECANT_AVX2 inline void bend(const float* values, std::size_t n, const bend_para
   }
 }
 
+/// The nearest finite floats.
+DECANT_AVX2_INLINE __m128 saturated(__m256d x) noexcept {
+  constexpr double largest = std::numeric_limits<float>::max();
+  return _mm256_cvtpd_ps(_mm256_min_pd(_mm256_max_pd(x, _mm256_set1_pd(-largest)), _mm256_set1_pd(largest)));
+}
+
+DECANT_AVX2 inline void raise(const float* values, std::size_t n, const std::uint64_t* chosen,
+                              const raise_parameters& p, float* out) noexcept {
+  const __m256d scale = _mm256_set1_pd(p.scale), shift = _mm256_set1_pd(p.shift), amount = _mm256_set1_pd(p.amount);
+  const __m256 largest = _mm256_set1_ps(std::numeric_limits<float>::max());
+  const __m256 least = _mm256_set1_ps(-std::numeric_limits<float>::max());
+  const __m256i minus_infinity = _mm256_set1_epi32(static_cast<int>(0xFF800000U));
+  const __m256i lane_bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  // A sum of floats, rounded once, is what it is rounded by way of double.
+  const auto narrow = static_cast<float>(p.amount);
+  const bool in_float = static_cast<double>(narrow) == p.amount, rescales = p.rescales();
+  const auto rescaled = [&](__m256d z) DECANT_AVX2
+      __attribute__((always_inline)) { return saturated(_mm256_add_pd(kept(_mm256_mul_pd(scale, z)), shift)); };
+  for (std::size_t i = 0; i < n; i += 8) {
+    const __m256 z = load(values + i);
+    __m256 x = flushed(z), more;
+    if (rescales) x = flushed(_mm256_set_m128(rescaled(high_half(x)), rescaled(low_half(x))));
+    if (in_float) {
+      more = _mm256_max_ps(_mm256_min_ps(_mm256_add_ps(x, _mm256_set1_ps(narrow)), largest), least);
+    } else {
+      more = _mm256_set_m128(saturated(_mm256_add_pd(high_half(x), amount)),
+                             saturated(_mm256_add_pd(low_half(x), amount)));
+    }
+    const __m256i eight = _mm256_set1_epi32(static_cast<int>(chosen[i / 64] >> (i % 64) & 0xFF));
+    const __m256i is_chosen = _mm256_cmpeq_epi32(_mm256_and_si256(eight, lane_bits), lane_bits);
+    const __m256i gone = _mm256_cmpeq_epi32(_mm256_castps_si256(z), minus_infinity);
+    x = _mm256_blendv_ps(x, flushed(more), _mm256_castsi256_ps(is_chosen));
+    _mm256_storeu_ps(out + i, _mm256_blendv_ps(x, z, _mm256_castsi256_ps(gone)));
+  }
+}
+
 /// For every set of eight lanes, the places of those in it, ascending, a byte each.
 inline constexpr std::array<std::uint64_t, 256> packed_lanes = [] {
   std::array<std::uint64_t, 256> table{};

@@ -349,6 +349,20 @@ DECANT_STRICT inline void bend(const float* values, std::size_t n, const bend_pa
   for (std::size_t i = 0; i < n; ++i) out[i] = bent(values[i], p);
 }
 
+/// A value raised, as the nearest finite float; -inf stays.
+DECANT_STRICT inline float raised(float z, bool chosen, const raise_parameters& p) noexcept {
+  if (std::bit_cast<std::uint32_t>(z) == 0xFF800000U) return z;
+  float x = flush_denormal(z);
+  if (p.rescales()) x = flush_denormal(saturated(product(p.scale, static_cast<double>(x)) + p.shift));
+  return chosen ? flush_denormal(saturated(static_cast<double>(x) + p.amount)) : x;
+}
+
+/// Raises those of n values, a multiple of 64, whose bits are set: bit i % 64 of word i / 64.
+DECANT_STRICT inline void raise(const float* values, std::size_t n, const std::uint64_t* chosen,
+                                const raise_parameters& p, float* out) noexcept {
+  for (std::size_t i = 0; i < n; ++i) out[i] = raised(values[i], (chosen[i / 64] >> (i % 64) & 1) != 0, p);
+}
+
 /// Where values in [low, high) are written: room for as many as are looked at.
 struct listed_values {
   std::int32_t* ids;

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,7 +36,7 @@ namespace decant {
   return normal_evidence(tokens, static_cast<double>(green), count * share, std::sqrt(count * share * (1 - share)));
 }
 
-/// The green tokens of a vocabulary, a bit each: bit id % 64 of word id / 64.
+/// The green tokens of a vocabulary, a bit each.
 class green_list {
  public:
   /// Makes the list of a seed, unless it has been made last.
@@ -49,6 +50,9 @@ class green_list {
       words_[id / 64] |= std::uint64_t{1} << (id % 64);
     });
   }
+
+  /// The list: bit id % 64 of word id / 64.
+  [[nodiscard]] std::span<const std::uint64_t> words() const noexcept { return words_; }
 
   [[nodiscard]] bool operator()(token_id id) const noexcept {
     const auto place = static_cast<std::size_t>(id);
@@ -66,8 +70,11 @@ class green_list {
 /// workspace.
 class green_list_edit {
  public:
-  /// `green(id)` tells. The row must be good. Shifting all logits changes nothing. O(tokens left).
+  /// The row must be good. Shifting all logits changes nothing. O(tokens left).
+  void raise(candidates& row, double bias, const green_list& list) const { row.raise(list.words(), bias); }
+  /// The same where `green(id)` tells.
   template <class Green>
+    requires(!std::same_as<Green, green_list>)
   void raise(candidates& row, double bias, const Green& green) {
     row.transform([&](token_id id, float logit) {
       // Without a branch on random bits.
