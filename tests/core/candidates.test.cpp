@@ -219,7 +219,7 @@ std::string change(candidates& row, naive::row& plain, splitmix& next, bool narr
     }
     case 11: {
       const double p = next.between(0.5, 1), around = next.between(-9, 9);
-      return row.keep_mass(p, 1, around), plain.keep_mass_around(p, 1, around), "keep_mass around";
+      return row.keep_mass_around(p, 1, around), plain.keep_mass_around(p, 1, around), "keep_mass around";
     }
     default: return row.keep_above(-4, 1), plain.keep_above(-4, 1), "keep_above";
   }
@@ -849,7 +849,7 @@ void use_everything(candidates& row, decant::law& law, std::span<float> in_place
       if (shape == 5) row.keep_largest(in_place.size() - 10), row.set(7, 1);
       if (shape == 6) row.keep_largest(30), row.ban(3);
       if (shape == 7) row.keep_mass(0.7), row.keep_above(0.5);
-      if (shape == 8) row.keep_mass(0.9, 1, 0.3);
+      if (shape == 8) row.keep_mass_around(0.9, 1, 0.3);
       finish();
     }
   }
@@ -1209,7 +1209,7 @@ TEST_CASE("mass can be gathered around a value, which may leave the largest out"
   candidates row;
   const auto typical = [&](double p, std::size_t min_keep = 1) {
     row.bind(logits);
-    row.keep_mass(p, min_keep, row.log_sum() - row.entropy());
+    row.keep_mass_around(p, min_keep, row.log_sum() - row.entropy());
     return naive::ids(row);
   };
   CHECK(typical(.2) == ids_list{1});
@@ -1220,7 +1220,7 @@ TEST_CASE("mass can be gathered around a value, which may leave the largest out"
   CHECK(typical(1) == ids_list{0, 1, 2, 3, 4, 5});
   CHECK(row.argmax() == 0);
   row.bind(logits);
-  row.keep_mass(.2, 1, row.log_sum() - row.entropy());
+  row.keep_mass_around(.2, 1, row.log_sum() - row.entropy());
   CHECK(row.argmax() == 1);
   CHECK(row.max() == 1);
 }
@@ -1288,14 +1288,6 @@ TEST_CASE("the measure of a law is its total, and outlives a narrowing", "[core]
   CHECK(bad.measure_law().total == 0);
 }
 
-TEST_CASE("mass around +inf is mass from the top", "[core][candidates]") {
-  const std::vector<float> logits{-1, 1, 0.5F, 2};
-  candidates row;
-  row.bind(logits);
-  row.keep_mass(.5, 1, std::numeric_limits<double>::infinity());
-  CHECK(naive::ids(row) == ids_list{3});
-}
-
 TEST_CASE("mass around a value over more tokens than a list holds", "[core][candidates]") {
   splitmix next(46);
   const auto logits = naive::random_row(next, 12000, -2, 2);
@@ -1306,7 +1298,7 @@ TEST_CASE("mass around a value over more tokens than a list holds", "[core][cand
       row.bind(logits);
       row.affine(1.25, 0.5);
       plain.affine(1.25, 0.5);
-      row.keep_mass(p, 1, around);
+      row.keep_mass_around(p, 1, around);
       plain.keep_mass_around(p, 1, around);
       CHECK(naive::survivors(row) == naive::survivors(plain));
       row.keep_largest(4200);
@@ -1356,7 +1348,7 @@ TEST_CASE("NaN and +inf make a row bad wherever they stand (colibri#369, FlashIn
         row.keep_largest(1);
         row.keep_above(0);
         row.keep_mass(0.5);
-        row.keep_mass(0.5, 1, 0);
+        row.keep_mass_around(0.5, 1, 0);
         row.set(0, 1);
         row.add(0, 1);
         row.affine(2);

@@ -166,7 +166,7 @@ TEST_CASE("law and row draw alike: narrowed to a list", "[core][law]") {
     every_storage_draws_alike(size, [](candidates& row) { row.keep_largest(40); });
     every_storage_draws_alike(size, [](candidates& row) { row.keep_mass(0.9); });
     every_storage_draws_alike(size, [](candidates& row) { row.keep_above(2); });
-    every_storage_draws_alike(size, [](candidates& row) { row.affine(0.2), row.keep_mass(0.5, 1, 0.5); });
+    every_storage_draws_alike(size, [](candidates& row) { row.affine(0.2), row.keep_mass_around(0.5, 1, 0.5); });
   }
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("law and row draw alike: narrowed to a window", "[core][law]") {
   every_storage_draws_alike(20000, [](candidates& row) { row.keep_largest(4097); });
   every_storage_draws_alike(20000, [](candidates& row) { row.keep_largest(15000); });
   every_storage_draws_alike(20000, [](candidates& row) { row.affine(0.1), row.keep_mass(0.9); });
-  every_storage_draws_alike(20000, [](candidates& row) { row.affine(0.1), row.keep_mass(0.8, 1, 0.0); });
+  every_storage_draws_alike(20000, [](candidates& row) { row.affine(0.1), row.keep_mass_around(0.8, 1, 0.0); });
 }
 
 TEST_CASE("law and row draw alike: banned, masked and edited", "[core][law]") {

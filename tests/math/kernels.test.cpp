@@ -352,6 +352,23 @@ TEST_CASE("chosen values are raised to the last bit alike, in every form", "[mat
   }
 }
 
+TEST_CASE("a raised value is rounded twice, by way of double, in every form", "[math][kernels]") {
+  // (1 + 2^-12)^2 lies halfway between two floats; what is added is lost in double, and a float fused with it would
+  // round up.
+  const float z = 1 + 0x1p-12F;
+  const std::vector<float> values(64, z);
+  const std::vector<std::uint64_t> chosen{0x5555555555555555U};
+  const raise_parameters how{1 + 0x1p-12, 0x1p-80, 1};
+  for (const isa which : forms()) {
+    INFO(to_string(which));
+    std::vector<float> raised(64);
+    kernels_for(which).raise(values.data(), 64, chosen.data(), how, raised.data());
+    CHECK(raised[0] == 2 + 0x1p-11F);
+    CHECK(raised[1] == 1 + 0x1p-11F);
+    CHECK(std::fma(z, z, 0x1p-80F) == 1 + 0x1p-11F + 0x1p-23F);
+  }
+}
+
 TEST_CASE("values between two are collected from rows, by the peaks of their blocks, and filtered in lists",
           "[math][kernels]") {
   test_bits::splitmix next(11);

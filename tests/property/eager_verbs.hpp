@@ -76,7 +76,7 @@ inline step make_keep_mass_around(const situation& s) {
   return verb(
       "keep_mass around the entropy",
       [=](candidates& row) {
-        if (row.status() == row_status::ok) row.keep_mass(p, 1, row.log_sum() - row.entropy());
+        if (row.status() == row_status::ok) row.keep_mass_around(p, 1, row.log_sum() - row.entropy());
       },
       [=](judged_row& row) {
         if (row.good()) row.keep_mass_around(p, row.log_sum() - row.entropy());

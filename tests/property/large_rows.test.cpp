@@ -117,7 +117,7 @@ std::vector<narrowing> narrowings() {
   for (const double around : {-0.7, 0.5, 1.3, 9.0}) {
     for (const double p : {0.0, 0.6, 0.99}) {
       all.push_back({"keep_mass " + std::to_string(p) + " around " + std::to_string(around),
-                     [=](candidates& row) { row.keep_mass(p, 1, around); },
+                     [=](candidates& row) { row.keep_mass_around(p, 1, around); },
                      [=](eager_row& row) { row.keep_mass_around(p, around); }});
     }
   }

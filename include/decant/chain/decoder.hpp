@@ -15,8 +15,11 @@
 #include <decant/core/candidates.hpp>
 #include <decant/core/concepts.hpp>
 #include <decant/core/errors.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 /// What one step came to: a token, or no_token and why.
 struct step_outcome {
@@ -257,5 +260,7 @@ concept Decoder = requires(D& decoder, std::span<const float> row, const step_co
   { decoder.try_step(row, context) } -> std::same_as<step_outcome>;
   { decoder.describe() } -> std::convertible_to<std::string>;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant

@@ -24,8 +24,11 @@
 #include <decant/math/exp2.hpp>
 #include <decant/math/half.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 namespace detail {
 
@@ -112,7 +115,7 @@ class candidates : private detail::weighed_row {
   /// ln of the sum of e^(power * logit): the normaliser for power 1, which is remembered. One pass in double.
   [[nodiscard]] double log_sum(double power = 1) {
     if (!read()) return static_cast<double>(gone);
-    if (power == 1) return measure_mass(), effective(max_) + math::log(mass_);
+    if (power == 1) return measure_mass(), math::rounded(effective(max_) + math::log(mass_));
     return math::product(power, effective(max_)) + log_mass(power);
   }
 
@@ -377,19 +380,19 @@ class candidates : private detail::weighed_row {
   }
 
   /// Gives a token a logit; -inf bans it.
-  void set(token_id id, float logit) {
+  void set(token_id id, const float& logit) {
     edit_each(std::span(&id, 1), [&logit](token_id, const float&) { return logit; });
   }
 
   /// Adds to a token's logit; -inf bans it.
-  void add(token_id id, float amount) {
+  void add(token_id id, const float& amount) {
     add_each(std::span(&id, 1), [&amount](token_id) { return amount; });
   }
 
   /// Bans a token, or several.
   void ban(token_id id) { set(id, gone); }
   void ban(std::span<const token_id> ids) {
-    edit_each(ids, [](token_id, const float&) { return gone; });
+    edit_each(ids, [](token_id, const float&) { return opaque_gone(); });
   }
 
   /// logit = scale * logit + shift for every token, in O(1). `scale` > 0: order and ties stay.
@@ -415,7 +418,8 @@ class candidates : private detail::weighed_row {
         if (!is_gone(values[i])) values[i] = math::flush_denormal(f(ids[i], effective_float(values[i])));
       }
     } else {
-      dense_.rewrite([&](token_id id, float z) { return is_gone(z) ? gone : f(id, effective_float(z)); });
+      dense_.rewrite(
+          [&](token_id id, const float& z) { return is_gone(z) ? opaque_gone() : f(id, effective_float(z)); });
     }
     scale_ = 1;
     shift_ = 0;
@@ -464,7 +468,7 @@ class candidates : private detail::weighed_row {
   /// back, or make a bad row good. For compatibility with libraries whose processors do so. O(n).
   template <class F>
   void rewrite(F f) {
-    const auto all = [&](token_id id, float z) { return f(id, effective_float(z)); };
+    const auto all = [&](token_id id, const float& z) { return f(id, effective_float(z)); };
     if (compact_) {
       dense_.rewrite_listed(list_.ids(), list_.values(), all);
     } else {
@@ -556,24 +560,27 @@ class candidates : private detail::weighed_row {
     return read_for_mass(threshold.entropies == 0) ? count_from(border_of_probable(threshold)) : 0;
   }
 
-  /// Keeps the smallest set of probability mass >= p, filled in descending order, or, with a finite `around`, in
-  /// ascending |logit - around| with ties by lower id; and at least `min_keep` (at least one) tokens of that order.
-  /// p >= 1 keeps all. Masses are sums of double exponentials, which decide at the border. Reads the row.
-  void keep_mass(double p, std::size_t min_keep = 1, double around = from_the_top) {
+  /// Keeps the smallest set of probability mass >= p, filled in descending order, and at least `min_keep` (at least
+  /// one) tokens. p >= 1 keeps all. Masses are sums of double exponentials, which decide at the border. Reads the row.
+  void keep_mass(double p, std::size_t min_keep = 1) {
     if (!read_for_mass() || p >= 1) return;
     min_keep = std::max<std::size_t>(min_keep, 1);
-    if (math::is_finite(around)) return keep_mass_around(p, min_keep, around);
     if (p <= 0) return keep_largest(min_keep);
     if (!keep_mass_unsorted(p, min_keep)) keep_mass_in_order(p, min_keep);
   }
 
+  /// The same, filled in ascending |logit - around| with ties by lower id.
+  void keep_mass_around(double p, std::size_t min_keep, double around) {
+    if (read_for_mass() && p < 1) weighed_row::keep_mass_around(p, std::max<std::size_t>(min_keep, 1), around);
+  }
+
   /// Keeps the smallest set of mass >= p, filled in ascending |-ln p(token) - entropy()| with ties by lower id, and at
-  /// least `min_keep` (at least one) tokens of that order; p >= 1 keeps all. As keep_mass around log_sum() - entropy(),
+  /// least `min_keep` (at least one) tokens of that order; p >= 1 keeps all. As keep_mass_around log_sum() - entropy(),
   /// but where quick sums decide, no exact ones are made. Reads the row.
   void keep_typical_mass(double p, std::size_t min_keep = 1) {
     if (!read() || p >= 1) return;
     if (p > 0 && min_keep <= 1 && keep_typical_quickly(p)) return;
-    keep_mass(p, min_keep, log_sum() - entropy());
+    keep_mass_around(p, min_keep, log_sum() - entropy());
   }
 
   /// The same where the threshold is known within bounds: whether the same tokens reach either. Else does nothing.
@@ -646,8 +653,6 @@ class candidates : private detail::weighed_row {
   }
 
  private:
-  static constexpr double from_the_top = std::bit_cast<double>(0x7FF0000000000000U);  // +infinity
-
   // ---- editing
 
   /// Before edits of these tokens: asks for their memory. Whether there is anything to edit.
@@ -740,7 +745,7 @@ class candidates : private detail::weighed_row {
     if (weight.in_float()) {
       math::kernels().float_weights(peaks.data(), peaks.size(), weight.parameters(), peak_weights_.data());
     } else {
-      std::ranges::transform(peaks, peak_weights_.begin(), [&](float z) { return is_gone(z) ? 0 : weight(z); });
+      std::ranges::transform(peaks, peak_weights_.begin(), [&](const float& z) { return is_gone(z) ? 0 : weight(z); });
     }
     // 64 weights, none of which is above that of the peak by more than the rounding of the exponential.
     for (std::size_t b = 0; b < out.size(); ++b) {
@@ -776,7 +781,7 @@ class candidates : private detail::weighed_row {
     if (weight.in_float()) {
       math::kernels().float_weights(values.data(), values.size(), weight.parameters(), list_weights_.data());
     } else {
-      std::ranges::transform(values, list_weights_.begin(), [&](float z) { return is_gone(z) ? 0 : weight(z); });
+      std::ranges::transform(values, list_weights_.begin(), [&](const float& z) { return is_gone(z) ? 0 : weight(z); });
     }
   }
 
@@ -789,5 +794,7 @@ class candidates : private detail::weighed_row {
   math::dense_sum_tree bounds_;
   law drawn_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant

@@ -16,8 +16,11 @@
 #include <decant/math/half.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant::detail {
+
+DECANT_STRICT_BEGIN
 
 /// All logits of a vocabulary, in memory that is the caller's: what candidates works on until few tokens are left.
 ///
@@ -61,9 +64,9 @@ class dense_row {
   /// The value of a token, -inf if it is gone.
   [[nodiscard]] float operator[](token_id id) const noexcept {
     const auto i = static_cast<std::size_t>(id);
-    if (!mask_.empty() && (mask_[i / 64] >> (i % 64) & 1) == 0) return gone;
+    if (!mask_.empty() && (mask_[i / 64] >> (i % 64) & 1) == 0) return opaque_gone();
     const float z = plain(i);
-    return bounded_ && !inside_bound(id, z) ? gone : z;
+    return bounded_ && !inside_bound(id, z) ? opaque_gone() : z;
   }
 
   /// Whether a token that is not gone has a value that is NaN or +inf.
@@ -105,7 +108,7 @@ class dense_row {
     if (is_patched(b)) {
       found.values = patches_.data() + std::size_t{patch_of_[b]} * 64;
     } else if (length < 64) {
-      for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? row_[begin + i] : gone;
+      for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? row_[begin + i] : opaque_gone();
     } else if (row_.f32 != nullptr) {
       found.values = row_.f32 + begin;
     } else if (row_.bf16 != nullptr) {
@@ -387,7 +390,7 @@ class dense_row {
 
   /// Stores a value. (Under a bound the row is rewritten first: an edited token must not be judged by a bound that it
   /// was let through before.)
-  void put(token_id id, float z) {
+  void put(token_id id, const float& z) {
     const auto i = static_cast<std::size_t>(id);
     if (bounded_) rewrite([](token_id, float value) { return value; });
     if (in_workspace_) {
@@ -439,7 +442,7 @@ class dense_row {
       const block at = block_at(b, buffer);
       float* to = workspace_.data() + 64 * b;
       for (std::size_t i = 0, length = std::min<std::size_t>(64, size_ - 64 * b); i < length; ++i) {
-        const float z = (at.keep >> i & 1) != 0 ? math::flush_denormal(at.values[i]) : gone;
+        const float z = (at.keep >> i & 1) != 0 ? math::flush_denormal(at.values[i]) : opaque_gone();
         to[i] = math::flush_denormal(f(static_cast<token_id>(64 * b + i), z));
       }
     }
@@ -453,7 +456,7 @@ class dense_row {
     for (std::size_t i = 0, at = 0; i < size_; ++i) {
       const auto id = static_cast<token_id>(i);
       const bool listed = at < ids.size() && ids[at] == id;
-      workspace_[i] = math::flush_denormal(f(id, listed ? values[at] : gone));
+      workspace_[i] = math::flush_denormal(f(id, listed ? values[at] : opaque_gone()));
       at += listed;
     }
     use_workspace();
@@ -481,7 +484,7 @@ class dense_row {
       float buffer[64], left[64];
       for (std::size_t b = 0; b < blocks(); ++b) {
         const block at = block_at(b, buffer);
-        for (std::size_t i = 0; i < 64; ++i) left[i] = (at.keep >> i & 1) != 0 ? at.values[i] : gone;
+        for (std::size_t i = 0; i < 64; ++i) left[i] = (at.keep >> i & 1) != 0 ? at.values[i] : opaque_gone();
         math::kernels().bend(left, 64, how, workspace_.data() + 64 * b);
       }
       return use_workspace();
@@ -581,7 +584,7 @@ class dense_row {
     } else if (length == 64 && straight_.f32 != nullptr) {
       values = straight_.f32 + begin;
     } else {
-      for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? straight_[begin + i] : gone;
+      for (std::size_t i = 0; i < 64; ++i) buffer[i] = i < length ? straight_[begin + i] : opaque_gone();
     }
     math::kernels().bend(values, 64, bend_, workspace_.data() + begin);
   }
@@ -771,5 +774,7 @@ class dense_row {
   std::vector<std::uint32_t> straight_patch_of_;
   std::vector<float> straight_patches_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant::detail

@@ -10,9 +10,12 @@
 
 #include <decant/core/draws.hpp>
 #include <decant/core/token.hpp>
+#include <decant/math/strict.hpp>
 #include <decant/math/sum_tree.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 /// A distribution over tokens as a value: it outlives the row that it was taken from.
 ///
@@ -134,5 +137,7 @@ inline token_id draw(const law& from, const draw_stream& draws, purpose why = pu
   math::sum_tree workspace;
   return draw(from, draws, why, index, workspace);
 }
+
+DECANT_STRICT_END
 
 }  // namespace decant

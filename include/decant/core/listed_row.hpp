@@ -12,8 +12,11 @@
 #include <decant/core/token.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 /// A token and its logit as it stands.
 struct entry {
@@ -217,5 +220,7 @@ class listed_row {
 };
 
 }  // namespace detail
+
+DECANT_STRICT_END
 
 }  // namespace decant

@@ -13,8 +13,11 @@
 #include <decant/core/token.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant::detail {
+
+DECANT_STRICT_BEGIN
 
 /// Two numbers between which a sum lies.
 struct mass_bounds {
@@ -213,5 +216,7 @@ class mass_search {
   };
   std::vector<at_border> border_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant::detail

@@ -20,8 +20,11 @@
 #include <decant/math/half.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant::detail {
+
+DECANT_STRICT_BEGIN
 
 /// The lowest layer of candidates: what is stored of a row, in dense or in compact form, and how tokens are found in it
 /// by the order of their stored values. Knows nothing of scales and distributions.
@@ -94,7 +97,7 @@ class stored_row {
   [[nodiscard]] float stored(token_id id) const noexcept {
     if (!compact_) return dense_[id];
     const std::size_t place = list_.find(id);
-    return place < list_.size() ? list_.values()[place] : gone;
+    return place < list_.size() ? list_.values()[place] : opaque_gone();
   }
 
   /// Calls f(id, z) for every token that is not gone, ascending.
@@ -106,8 +109,8 @@ class stored_row {
     }
   }
 
-  void put(token_id id, float z) {
-    z = math::flush_denormal(z);
+  void put(token_id id, const float& logit) {
+    const float z = math::flush_denormal(logit);
     if (compact_) {
       list_.values()[list_.find(id)] = z;
     } else {
@@ -331,7 +334,7 @@ class stored_row {
       const std::size_t first = i * step * run;
       const dense_row::block at = dense_.block_at(first / 64, buffer);
       for (std::size_t j = first % 64; j < first % 64 + run; ++j) {
-        const float z = (at.keep >> j & 1) != 0 ? math::flush_denormal(at.values[j]) : gone;
+        const float z = (at.keep >> j & 1) != 0 ? math::flush_denormal(at.values[j]) : opaque_gone();
         sample_.add(static_cast<token_id>(first - first % 64 + j), z);
       }
     }
@@ -416,10 +419,10 @@ class stored_row {
   float peak_threshold(std::size_t count) {
     const std::span<const float> peaks = dense_.peaks();
     const auto reach = [&](float t) { return math::kernels().count_at_least(peaks.data(), peaks.size(), t); };
-    if (dense_.bounded() || 4 * count > 3 * dense_.blocks()) return gone;
+    if (dense_.bounded() || 4 * count > 3 * dense_.blocks()) return opaque_gone();
     const float low = first_guess(count);
     const std::size_t enough = count + count / 8 + 2, near = reach(low);
-    if (near < count) return gone;
+    if (near < count) return opaque_gone();
     if (low > dense_row::lowest && near <= 2 * enough) return low;
     if (reach(max_) >= count) return max_;
     bisection search(low, max_);
@@ -582,5 +585,7 @@ class stored_row {
   descending_sort sort_;
   std::vector<float> run_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant::detail

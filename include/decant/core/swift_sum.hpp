@@ -8,8 +8,11 @@
 #include <decant/math/exp2.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant::detail {
+
+DECANT_STRICT_BEGIN
 
 /// The sum of e^(scale z) over the values of a row, within 3e-6 of itself, taken along with the pass that finds their
 /// peaks, when nobody knows yet which is the largest. Weights are floats told from a reference: the largest value of
@@ -94,5 +97,7 @@ class swift_sum {
   math::swift_parameters parameters_{};
   bool told_ = true;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant::detail

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <decant/math/strict.hpp>
+
 namespace decant {
 
 /// A token's number in the vocabulary: 0 .. vocabulary size - 1.
@@ -19,6 +21,10 @@ inline constexpr float gone = std::bit_cast<float>(0xFF800000U);
 /// Whether a stored logit is -inf. (By reference: clang++ -ffast-math takes it as read that no float passed by value is
 /// infinite.)
 constexpr bool is_gone(const float& logit) noexcept { return std::bit_cast<std::uint32_t>(logit) == 0xFF800000U; }
+
+/// `gone` where it is returned, or chosen, by value: clang++ -ffast-math would take what stands on the other side of
+/// the choice, if it could see which value this is.
+inline float opaque_gone() noexcept { return math::rounded(gone); }
 
 /// What a row of logits turned out to be when it was first read.
 enum class row_status : std::uint8_t {

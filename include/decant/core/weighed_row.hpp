@@ -19,8 +19,11 @@
 #include <decant/math/exp2.hpp>
 #include <decant/math/kernels.hpp>
 #include <decant/math/scalar.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 /// A threshold for probabilities: ln p >= log_p + argmax_power * ln (the largest p) - entropies * (the entropy).
 struct probability_threshold {
@@ -42,11 +45,11 @@ class weighed_row : public stored_row {
 
   // ---- logits as they stand
 
-  [[nodiscard]] double effective(float z) const noexcept {
+  [[nodiscard]] double effective(const float& z) const noexcept {
     return is_gone(z) ? static_cast<double>(gone) : math::product(scale_, static_cast<double>(z)) + shift_;
   }
 
-  [[nodiscard]] float effective_float(float z) const noexcept {
+  [[nodiscard]] float effective_float(const float& z) const noexcept {
     if (!math::is_finite(z) || (scale_ == 1 && shift_ == 0)) return z;
     return math::flush_denormal(math::saturated(effective(z)));
   }
@@ -61,7 +64,7 @@ class weighed_row : public stored_row {
   template <class F>
   [[nodiscard]] static float lowest_where(double hint, F reaches) noexcept {
     constexpr float lowest = dense_row::lowest;
-    if (reaches(lowest)) return gone;
+    if (reaches(lowest)) return opaque_gone();
     std::int64_t below = order_of(lowest), reached = order_of(-lowest) + 1;
     const std::int64_t near = order_of(math::flush_denormal(math::saturated(hint)));
     if (near - 2 > below && near + 2 < reached) {
@@ -196,7 +199,7 @@ class weighed_row : public stored_row {
     if (compact_ || vocabulary_size_ <= compact_limit || bad() || !dense_.is_all_floats()) return;
     if (rough_known() || quick_at_ == stand_ || swift_known() || mass_known()) return;
     // Weights must be told from a reference that is known beforehand, and not too far below the largest.
-    float reference = known_ ? max_ : gone;
+    float reference = known_ ? max_ : opaque_gone();
     const std::size_t step = vocabulary_size_ / 8;
     for (std::size_t i = 0; i < 8 && !known_; ++i) {
       const float z = dense_[static_cast<token_id>(i * step)];
@@ -738,5 +741,7 @@ class weighed_row : public stored_row {
 };
 
 }  // namespace detail
+
+DECANT_STRICT_END
 
 }  // namespace decant

@@ -5,9 +5,10 @@
 // compiled without contraction, reassociation or the assumption that NaN and infinity do not exist, whatever flags the
 // user's build has: the same seed must give the same tokens under -ffast-math, -O0 and -march=native.
 //
-// g++ contracts across statements and obeys only the attribute; clang ignores the attribute and obeys the pragmas,
-// except that under -ffast-math its back end fuses products and sums whatever they say. Hence rounded() and product(),
-// which hold anywhere.
+// g++ contracts across statements and obeys only the attribute; clang ignores the attribute and obeys the pragmas, with
+// two exceptions under -ffast-math. Its back end fuses products and sums whatever they say: hence rounded() and
+// product(), which hold anywhere. And no argument or result passed by value can be infinite or NaN: a logit that may be
+// is passed by reference, and -inf returned as opaque_gone().
 #if defined(__clang__)
 #define DECANT_STRICT_BEGIN \
   _Pragma("float_control(push)") _Pragma("float_control(precise, on)") _Pragma("clang fp contract(off)")

@@ -21,7 +21,7 @@ struct forcing_options {
 inline void force(candidates& row, std::span<const token_id> ids, forcing_options options = {}) {
   row.allow(ids);
   if (options.revive) {
-    row.rewrite([&](token_id id, float) { return std::ranges::find(ids, id) != ids.end() ? 0.0F : gone; });
+    row.rewrite([&](token_id id, float) { return std::ranges::find(ids, id) != ids.end() ? 0.0F : opaque_gone(); });
   } else {
     for (const token_id id : ids) row.set(id, 0);
   }

@@ -36,8 +36,8 @@ class remove_invalid_values : public made_or_error<remove_invalid_values> {
   void operator()(candidates& row, const step_context&) const {
     if (!options_.revive && !row.holds_invalid()) return;
     constexpr float largest = std::numeric_limits<float>::max();
-    row.rewrite([this](token_id, float z) {
-      return is_gone(z)                  ? (options_.revive ? -largest : gone)
+    row.rewrite([this](token_id, const float& z) {
+      return is_gone(z)                  ? (options_.revive ? -largest : opaque_gone())
              : math::is_plus_infinity(z) ? largest
              : math::is_nan(z)           ? 0.0F
                                          : z;

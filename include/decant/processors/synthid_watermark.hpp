@@ -103,7 +103,7 @@ class synthid_watermark : public made_or_error<synthid_watermark> {
     std::size_t next = 0;
     row.transform([&](token_id, float) {
       const double weight = weights_[next++];
-      return weight > 0 ? static_cast<float>(math::log(weight) - log_total) : gone;
+      return weight > 0 ? static_cast<float>(math::log(weight) - log_total) : opaque_gone();
     });
   }
 

@@ -44,7 +44,7 @@ class typical : public made_or_error<typical> {
     if (off() || row.status() != row_status::ok) return;
     if (at_border_ == ties::lower_id) return row.keep_typical_mass(p_, min_keep_);
     const double around = row.log_sum() - row.entropy();
-    row.keep_mass(0, std::max(min_keep_, count_with_ties(row)), around);
+    row.keep_mass_around(0, std::max(min_keep_, count_with_ties(row)), around);
   }
 
   [[nodiscard]] bool off() const { return p_ >= 1; }

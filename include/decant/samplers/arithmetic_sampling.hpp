@@ -14,8 +14,11 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 /// Reads a sequence off a code point: n samples whose codes are spread evenly over [0, 1) are as diverse as can be, and
 /// each follows the model's law.
@@ -151,5 +154,7 @@ class arithmetic_sampling : public made_or_error<arithmetic_sampling> {
   std::vector<position> trail_;
   std::vector<mark> marks_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant

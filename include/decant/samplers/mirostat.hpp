@@ -13,8 +13,11 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/math/strict.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 /// Under which distribution mirostat measures the surprise of the token that was chosen.
 enum class mirostat_surprise : std::uint8_t {
@@ -143,5 +146,7 @@ class mirostat : public made_or_error<mirostat> {
 
   detail::mirostat_state state_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant

@@ -12,9 +12,12 @@
 #include <decant/core/concepts.hpp>
 #include <decant/core/context.hpp>
 #include <decant/core/describe.hpp>
+#include <decant/math/strict.hpp>
 #include <decant/samplers/mirostat.hpp>
 
 namespace decant {
+
+DECANT_STRICT_BEGIN
 
 namespace detail {
 
@@ -106,5 +109,7 @@ class mirostat_v1 : public made_or_error<mirostat_v1> {
   detail::mirostat_state state_;
   std::size_t m_;
 };
+
+DECANT_STRICT_END
 
 }  // namespace decant
