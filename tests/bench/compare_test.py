@@ -90,6 +90,20 @@ class Compare(unittest.TestCase):
         ])
         self.assertIn("**not measured**", out)
 
+    def test_what_a_benchmark_says_cannot_be_measured_here_is_not_missing(self):
+        for run in self.results["benchmarks"]:
+            if "/flat/" in run["name"]:
+                run.update(error_occurred=True, error_message="not measurable here: two threads read no faster")
+        code, out, err = self.run_main("--all", "--only", "dry")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("not measurable here", out)
+        self.assertNotIn("**not measured**", out)
+        for run in self.results["benchmarks"]:
+            run["error_message"] = "some other error"
+        code, out, err = self.run_main("--only", "dry")
+        self.assertEqual(code, 1)
+        self.assertIn("step/dry/avx512/L3/flat/128256: not measured", err)
+
     def test_an_instruction_set_that_the_machine_lacks_is_not_missing(self):
         self.results["context"]["best_isa"] = "avx2"
         self.results["benchmarks"] = [run for run in self.results["benchmarks"] if "/avx2/" in run["name"]]
