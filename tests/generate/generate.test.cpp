@@ -458,7 +458,7 @@ TEST_CASE("golden tokens", "[generate][golden]") {
   CHECK(generate(wide, prompt, top_k(0) | decant::multinomial{}, {.max_new_tokens = 12, .seed = 42, .sequence = 1})
             .tokens == ids{2908, 3626, 3263, 531, 1363, 178, 770, 4804, 3791, 4769, 490, 589});
   CHECK(generate(model, prompt, top_k(0) | decant::gumbel{}, {.max_new_tokens = 12, .seed = 42}).tokens ==
-        ids{27, 30, 32, 41, 13, 31, 13, 29, 43, 27, 0, 22});
+        ids{27, 30, 32, 5, 18, 31, 14, 29, 5, 37, 33, 22});
 }
 
 // ---- log-probabilities

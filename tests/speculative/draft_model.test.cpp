@@ -129,6 +129,40 @@ TEST_CASE("whatever was asked before, the draft is the same", "[speculative]") {
   }
 }
 
+/// A processor whose state is how many tokens it has been told of.
+struct counting_bias {
+  void operator()(decant::candidates& row, const decant::step_context&) const { row.add(0, 0.1F * static_cast<float>(seen)); }
+  void accept(token_id, const decant::step_record&) { ++seen; }
+  void rollback(std::size_t count) { seen -= count; }
+  void reset() { seen = 0; }
+  std::size_t seen = 0;
+};
+
+TEST_CASE("a chain with state follows a text whose prompt is shorter than that of the text before", "[speculative]") {
+  const auto chain = counting_bias{} | decant::multinomial{};
+  const ids first{0, 1, 2, 3, 3, 0, 1, 2, 3, 3, 1, 1}, second{0, 1, 2, 3, 3, 0, 1, 2, 0, 0, 2, 2};
+  const auto request = [](const ids& text, std::size_t prompt_size) {
+    draft_request asked = request_for(text, 2);
+    asked.context = decant::context_after(text, prompt_size, asked.context.draws);
+    return asked;
+  };
+  counted used(decant::testing::random_markov_model(4, 2, 6)), fresh(decant::testing::random_markov_model(4, 2, 6));
+  decant::draft_model drafter(used, chain), anew(fresh, chain);
+  draft out, fresh_out;
+  drafter.propose(request(first, 10), out);
+  for (const std::size_t prompt_size : {5U, 9U, 2U}) {
+    out.clear();
+    fresh_out.clear();
+    drafter.propose(request(second, prompt_size), out);
+    anew.reset();
+    anew.propose(request(second, prompt_size), fresh_out);
+    CHECK(out.children_law(no_parent) == fresh_out.children_law(no_parent));
+    drafter.reset();
+    out.clear();
+    drafter.propose(request(first, 10), out);
+  }
+}
+
 TEST_CASE("a greedy drafter's drafts are deterministic", "[speculative]") {
   counted model(decant::testing::random_markov_model(4, 1, 7));
   decant::draft_model drafter(model, best());

@@ -91,6 +91,29 @@ TEST_CASE("a drafter that is drafted for itself agrees with all it is given", "[
   CHECK(model.passes == 2);
 }
 
+TEST_CASE("an inner drafter is told of all tokens of its round", "[speculative][staged_draft]") {
+  struct watching {
+    void propose(const draft_request&, draft& out) const { out.add(1); }
+    void feedback(const round_outcome& outcome) {
+      told.assign(outcome.tokens.begin(), outcome.tokens.end());
+      bases.push_back(outcome.base);
+      CHECK(outcome.tokens.size() > outcome.base);
+    }
+    ids& told;
+    std::vector<std::size_t>& bases;
+  };
+  ids told;
+  std::vector<std::size_t> bases;
+  staged_draft staged(table, watching{told, bases}, penalised(), 2);
+  const ids text{0, 1};
+  const draft chain = proposed(staged, request_after(text, 40));
+  ids all = text;
+  all.insert(all.end(), chain.tokens().begin(), chain.tokens().end());
+  CHECK(told == all);
+  CHECK(bases.size() > 10);
+  CHECK(std::ranges::is_sorted(bases));
+}
+
 TEST_CASE("a coin in a nested chain is an error", "[speculative][staged_draft]") {
   const auto coins = xtc(0.5, 0.1) | multinomial{};
   staged_draft outer(table, prompt_lookup(), coins, 2);

@@ -70,13 +70,14 @@ class draft_model {
     const auto same = std::mismatch(text_.begin(), text_.end(), context.tokens.begin(), context.tokens.end());
     const auto common = static_cast<std::size_t>(same.first - text_.begin());
     if (detail::decoder_keeps_state(decoder_)) {
+      std::size_t known = common;
       if (common < accepted_from_ || text_.empty()) {
         decoder_.reset();
-        accepted_from_ = std::min(context.prompt_size, context.tokens.size());
+        accepted_from_ = known = std::min(context.prompt_size, context.tokens.size());
       } else {
         decoder_.rollback(text_.size() - common);
       }
-      for (std::size_t i = std::max(common, accepted_from_); i < context.tokens.size(); ++i) {
+      for (std::size_t i = known; i < context.tokens.size(); ++i) {
         decoder_.accept(context.tokens[i], step_record{});
       }
     }

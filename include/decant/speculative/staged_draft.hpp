@@ -50,8 +50,9 @@ class no_coins final : public decision_hook {
 /// outer round's drafting stream, by the number of tokens before. Of an inner draft that is a tree the first path is
 /// used. The chain ends at a stop token, where the largest probability is below min_confidence, and on a bad row.
 /// Complexity: one pass of the draft model an inner round. The model must outlive the drafter and is its alone.
-/// Errors: parameter_error for inner_depth = 0, and when a processor of either chain asks for a random number, which a
-/// nested chain may not: a token drafted in vain would have had a say in its law. Misuse: a decoder with state.
+/// Errors: parameter_error for inner_depth = 0, and when a processor of either chain asks for a random decision, which
+/// a nested chain may not: a token drafted in vain would have had a say in its law. Misuse: a processor that asks for a
+/// continuous random number, and a decoder with state.
 /// Reference: Spector, Ré 2023, "Accelerating LLM inference with staged speculative decoding", arXiv 2308.04623; Chen
 /// et al. 2023 (cascade speculative drafting), arXiv 2312.11462.
 template <ScoringModel M, DraftSource S, class D>
@@ -99,8 +100,6 @@ class staged_draft : public made_or_error<staged_draft<M, S, D>> {
     lossless_verification{}(
         inner_draft_, [this](std::int32_t node) -> const law& { return laws_[static_cast<std::size_t>(node) + 1]; },
         decide, verdict_);
-    const round_outcome outcome{text_, base, inner_draft_.size(), verdict_.path,
-                                verdict_.path.size() < inner_draft_.size()};
     std::size_t place = 0;
     bool going_on = true;
     for (const std::size_t node : verdict_.path) {
@@ -112,7 +111,8 @@ class staged_draft : public made_or_error<staged_draft<M, S, D>> {
           draw(*verdict_.next, round.child(2).at(text_.size()), purpose::residual, 0, draw_workspace_);
       going_on = token != no_token && add(token, laws_[place], request, out);
     }
-    detail::feedback_to(inner_, outcome);
+    const bool rejected = verdict_.path.size() < inner_draft_.size();
+    detail::feedback_to(inner_, round_outcome{text_, base, inner_draft_.size(), verdict_.path, rejected});
     return going_on;
   }
 
