@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -642,6 +643,14 @@ TEST_CASE("a drafter that proposes too much is misuse", "[speculative]") {
   function_model model = tree_model(table(1));
   CHECK_THROWS_AS(speculated(model, prompt, drafter, best(), {.max_new_tokens = 20, .seed = 1}), assertion_error);
   CHECK_THROWS_AS(speculated(model, prompt, drafter, best(), {.max_new_tokens = 20, .seed = 1}, {.max_nodes = 9}),
+                  assertion_error);
+  for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_THROWS_AS(speculated(model, prompt, drafter, best(), {.max_new_tokens = 2}, {.cost = wrong}),
+                    assertion_error);
+    CHECK_THROWS_AS(speculated(model, prompt, drafter, best(), {.max_new_tokens = 2}, {.min_confidence = wrong}),
+                    assertion_error);
+  }
+  CHECK_THROWS_AS(speculated(model, prompt, drafter, best(), {.max_new_tokens = 2}, {.min_confidence = 5}),
                   assertion_error);
   CHECK_THROWS_AS(speculated(model, ids{}, drafter, best(), {}), assertion_error);
 }

@@ -35,7 +35,9 @@ namespace decant {
 struct speculation_options {
   draft_length length = draft_length::fixed(5);  ///< how deep to draft
   std::size_t max_nodes = 0;                     ///< the most nodes of a tree; 0: as many as a chain of that depth has
-  double min_confidence = 0;  ///< a path ends where the largest probability of the draft's law is below
+  /// A path ends where the drafter gives no token so large a probability: by its chain's law where it has a chain, by
+  /// its row where not. Drafters that copy text pay no heed.
+  double min_confidence = 0;
 
   /// What drafting one token costs, as a share of a pass of the target; 0: nothing, so that drafting cannot lose. With
   /// a cost, drafting is given up for the rest of a sequence once `patience` drafted tokens have been tried and no
@@ -84,9 +86,9 @@ struct round_draws {
 /// used. What an engine does with its cache it is told as the model: score, then truncate or keep. The decoder is
 /// copied; where its sampler has no law that could be asked for, verification is coupled. The drafter is the caller's
 /// and is started anew. In steady state nothing allocates beside the model and the drafter.
-/// Misuse: an empty prompt, stop strings without `bytes`, a drafter that proposes more than it was asked for.
-/// Reference: Leviathan, Kalman, Matias, "Fast inference from transformers via speculative decoding", ICML 2023,
-/// arXiv 2211.17192.
+/// Misuse: an empty prompt, stop strings without `bytes`, a drafter that proposes more than it was asked for, a cost
+/// that is negative or NaN, a min_confidence outside [0, 1]. Reference: Leviathan, Kalman, Matias, "Fast inference from
+/// transformers via speculative decoding", ICML 2023, arXiv 2211.17192.
 template <ScoringModel M, DraftSource S, Decoder D, class Rule = lossless_verification>
 class speculative_stream {
  public:
@@ -99,6 +101,8 @@ class speculative_stream {
         how_(std::move(speculation)),
         output_(prompt, std::move(options)),
         text_(prompt.begin(), prompt.end()) {
+    DECANT_ASSERT(how_.cost >= 0, "what drafting costs is a number >= 0");
+    DECANT_ASSERT(how_.min_confidence >= 0 && how_.min_confidence <= 1, "a confidence lies in [0, 1]");
     output_.start(model);
     detail::reset_drafter(drafter);
   }
