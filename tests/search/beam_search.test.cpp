@@ -349,6 +349,25 @@ TEST_CASE("an end at step one is a result like others", "[search][beam]") {
   CHECK(only.end == decant::search_end::enough);
 }
 
+TEST_CASE("a stop criterion that ends with a token says with which", "[search][beam]") {
+  any_model model(random_rows(3, 4));
+  const auto found = beam_search(model, ids{0},
+                                 {.width = 2,
+                                  .n_best = 2,
+                                  .max_new_tokens = 6,
+                                  .stop = decant::stop_tokens{{1}},
+                                  .early_stopping = early_stopping::first_n});
+  REQUIRE_FALSE(found.hypotheses.empty());
+  std::size_t stopped = 0;
+  for (const hypothesis& h : found.hypotheses) {
+    if (h.finish != decant::finish_reason::stop_token) continue;
+    ++stopped;
+    CHECK(h.tokens.back() == 1);
+    CHECK(h.end_token == 1);
+  }
+  CHECK(stopped > 0);
+}
+
 TEST_CASE("an end that is not among the best of its step does not count, unlike all others", "[search][beam]") {
   // Three ends at once, of which the width lets in the best two; the one live continuation is kept though it is last.
   any_model model(always({4, 3, 2, 1}));

@@ -185,6 +185,15 @@ TEST_CASE("log_prob is what the model says of the output", "[search]") {
   CHECK(found.log_prob == Approx(log_prob).margin(1e-9));
 }
 
+TEST_CASE("a token too rare for a probability has a log-probability all the same", "[search]") {
+  auto model = hidden_state_model(
+      2, [](std::span<const token_id>) { return numbers{0, -800}; },
+      [](std::span<const token_id> tokens) { return numbers{1, static_cast<float>(tokens.back())}; });
+  const auto found = contrastive_search(model, ids{0}, {.k = 2, .alpha = 1, .max_new_tokens = 1});
+  CHECK(found.tokens == ids{1});
+  CHECK(found.log_prob == Approx(-800));
+}
+
 TEST_CASE("degeneration_penalty: the greatest cosine", "[search]") {
   degeneration_penalty seen;
   CHECK(seen(numbers{1, 0}) == 0);

@@ -94,4 +94,33 @@ TEST_CASE("a penalty of 0 is off, a negative one is refused", "[search]") {
   CHECK_THROWS_AS(beam_search(model, ids{0}, {.coverage = cross_attention_coverage(model, -1)}), parameter_error);
 }
 
+TEST_CASE("requests of one batch see the attention of their own hypotheses", "[search]") {
+  constexpr token_id end = 3;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    encoder_decoder_toy model(4, seed);
+    model.encode(ids{5, 1, 7, 2});
+    const ids prompts[] = {{0}, {1}, {2, 0}};
+    std::vector<beam_request> requests;
+    for (const ids& prompt : prompts) {
+      requests.push_back({prompt,
+                          {.width = 4,
+                           .n_best = 4,
+                           .max_new_tokens = 4,
+                           .end_tokens = {end},
+                           .coverage = cross_attention_coverage(model, 1)}});
+    }
+    const std::vector<beam_result> together = beam_search(model, requests);
+    REQUIRE(together.size() == requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const beam_result alone = beam_search(model, requests[i].prompt, requests[i].options);
+      REQUIRE(together[i].hypotheses.size() == alone.hypotheses.size());
+      for (std::size_t h = 0; h < alone.hypotheses.size(); ++h) {
+        CHECK(together[i].hypotheses[h].tokens == alone.hypotheses[h].tokens);
+        CHECK(together[i].hypotheses[h].coverage == alone.hypotheses[h].coverage);
+        CHECK(together[i].hypotheses[h].score == alone.hypotheses[h].score);
+      }
+    }
+  }
+}
+
 }  // namespace cross_attention_test

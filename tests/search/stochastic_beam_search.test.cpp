@@ -135,6 +135,13 @@ TEST_CASE("asked for all sequences, it gives all, with their probabilities as we
   }
 }
 
+TEST_CASE("asked for more sequences than can be counted, it gives all", "[search]") {
+  auto model = model_of(small);
+  const stochastic_beam_options all{
+      .count = std::numeric_limits<std::size_t>::max(), .max_new_tokens = 2, .end_tokens = {2}};
+  CHECK(stochastic_beam_search(model, start, all).sequences.size() == small_leaves.size());
+}
+
 TEST_CASE("the weighted sum is unbiased, and the normalised one close", "[search]") {
   const auto value = [](const drawn_sequence& s) {
     double sum = 0;

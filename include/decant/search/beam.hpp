@@ -93,11 +93,12 @@ class beam {
   // ---- steps
 
   /// Makes a step. `row_of(lane)` is the row of logits after the lane's tokens, in any form that candidates::bind
-  /// takes. `sequence_of(lane)` is the model's number of a lane, for an alignment callback.
-  template <class RowOf, class SequenceOf>
-  void advance(RowOf row_of, SequenceOf sequence_of) {
+  /// takes. `place_of(lane)` is where the model holds a lane, for an alignment callback; without it lanes are
+  /// sequences, and the pass was over lanes() in that order.
+  template <class RowOf, class PlaceOf>
+  void advance(RowOf row_of, PlaceOf place_of) {
     DECANT_ASSERT(!ended(), "the search has ended");
-    add_attention(sequence_of);
+    add_attention(place_of);
     chosen_.clear();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].end != search_end::none) {
@@ -120,7 +121,7 @@ class beam {
   }
   template <class RowOf>
   void advance(RowOf row_of) {
-    advance(row_of, [](std::size_t lane) { return lane; });
+    advance(row_of, [item = std::size_t{0}](std::size_t lane) mutable { return batch_place{lane, item++}; });
   }
 
   /// Ends the search. What lives then counts among the results, as it stands.
@@ -200,13 +201,13 @@ class beam {
 
   // ---- extending
 
-  template <class SequenceOf>
-  void add_attention(SequenceOf sequence_of) {
+  template <class PlaceOf>
+  void add_attention(PlaceOf& place_of) {
     if (options_.coverage.off()) return;
-    const std::span<const std::size_t> lanes = lanes_.in_use();
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      const auto weights = options_.coverage.alignment({sequence_of(lanes[i]), i, context_of(lanes[i])});
-      std::vector<double>& sums = lanes_[lanes[i]].attention;
+    for (const std::size_t lane : lanes_.in_use()) {
+      const batch_place place = place_of(lane);
+      const auto weights = options_.coverage.alignment({place.sequence, place.item, context_of(lane)});
+      std::vector<double>& sums = lanes_[lane].attention;
       sums.resize(weights.size());
       for (std::size_t s = 0; s < weights.size(); ++s) sums[s] += static_cast<double>(weights[s]);
     }
@@ -229,7 +230,9 @@ class beam {
     allow(lanes_[parent.lane].constraint);
     if (!good_row()) return;
     if (options_.renormalise) normaliser = row_.max() + log_mass();
-    const auto found = [&](token_id token, double change) {
+    measure_changes(g, context);
+    const auto found = [&](token_id token) {
+      const double change = change_of(token);
       const double log_prob = row_.max() + row_.below_max(token) - normaliser;
       const double in_rank = options_.diversity.counts == penalty::in_score ? parent.diversity + change : change;
       found_.push_back({parent.log_prob + log_prob + in_rank, log_prob, change, rank, token,
@@ -238,7 +241,7 @@ class beam {
     if (options_.sampling) {
       draw_from(g, rank, context, found);
     } else {
-      take_best(g, parent, context, found);
+      take_best(parent, found);
     }
   }
 
@@ -272,16 +275,20 @@ class beam {
     for (const token_id end : options_.end_tokens) row_.ban(end);
   }
 
-  template <class Found>
-  void take_best(std::size_t g, const live_hypothesis& parent, const step_context& context, Found found) {
+  /// Finds what dissimilarity from the groups before adds to which tokens.
+  void measure_changes(std::size_t g, const step_context& context) {
     changes_.clear();
     if (g > 0 && options_.diversity.strength > 0) options_.diversity.measure({g, chosen_, context}, changes_);
     std::ranges::sort(changes_, {}, &token_dissimilarity::token);
-    const auto change_of = [&](token_id token) {
-      const auto change = std::ranges::lower_bound(changes_, token, {}, &token_dissimilarity::token);
-      const bool listed = change != changes_.end() && change->token == token;
-      return listed ? math::product(options_.diversity.strength, change->amount) : 0;
-    };
+  }
+  [[nodiscard]] double change_of(token_id token) const {
+    const auto change = std::ranges::lower_bound(changes_, token, {}, &token_dissimilarity::token);
+    const bool listed = change != changes_.end() && change->token == token;
+    return listed ? math::product(options_.diversity.strength, change->amount) : 0;
+  }
+
+  template <class Found>
+  void take_best(const live_hypothesis& parent, Found found) {
     // A token that is lowered makes room for one further down; one that is raised may come from anywhere.
     wanted_.clear();
     for (const entry& e : row_.descending(candidate_count() + changes_.size())) wanted_.push_back(e.id);
@@ -293,7 +300,7 @@ class beam {
       std::ranges::sort(wanted_);
       wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
     }
-    for (const token_id token : wanted_) found(token, change_of(token));
+    for (const token_id token : wanted_) found(token);
   }
 
   template <class Found>
@@ -306,7 +313,7 @@ class beam {
       const auto index = static_cast<std::uint32_t>(g * group_width() + rank);
       const token_id token = row_.draw(stream, purpose::sample, index);
       if (token == no_token) return;
-      found(token, 0);
+      found(token);
       row_.ban(token);
     }
   }
@@ -368,7 +375,7 @@ class beam {
     const final_score score = scored(ended, step_ + 1);
     if (!g.finished.keeps(score.total)) return candidate_fate::not_kept;
     ended.link = e.node = links_.add(parent.link, e.token);
-    keep(g, ended, score, e.finish, e.ends ? e.token : no_token);
+    keep(g, ended, score, e.finish, e.finish == finish_reason::stop_token ? e.token : no_token);
     return candidate_fate::finished;
   }
 

@@ -23,13 +23,15 @@
 
 namespace decant {
 
-/// When a search stops looking for something better. All need as many finished hypotheses as the search is wide.
+/// When a search stops looking for something better. All but first_n with a `patience` need as many finished hypotheses
+/// as the search is wide.
 enum class early_stopping : std::uint8_t {
   first_n,               ///< as soon as that many have finished (and `patience` times as many, if it is set)
   heuristic,             ///< when the best live one, scored as if it ended now, does not beat the worst finished one
   heuristic_with_ended,  ///< as heuristic, but for the best continuation of the step, which may have ended: as Hugging
                          ///< Face did before 4.50, and in its group beam search
-  exact,                 ///< when no live one can still beat the worst finished one, at whatever length it ends
+  exact,  ///< when no live one can still beat the worst finished one, at whatever length it ends: as long
+          ///< as no step adds to a log-probability, which raised logits without `renormalise` may do
 };
 
 /// What became of a continuation that was among the best of its step.
@@ -84,7 +86,7 @@ struct beam_step {
 /// would. All that are drawn then compete by score, as ever. With a width and one draw of 1 this is ancestral sampling.
 /// The draws of the hypothesis of rank r at step t come from the stream's child t, with index r.
 struct beam_sampling {
-  any_sampler sampler = multinomial{};  ///< needs a law
+  any_sampler sampler = multinomial{};  ///< needs a law; what it leaves of the row must stand as it stood
   std::size_t draws = 2;
 };
 

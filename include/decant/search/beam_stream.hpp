@@ -54,7 +54,7 @@ class beam_stream {
     for (request_state& request : requests_) {
       if (request.search.ended()) continue;
       request.search.advance([&](std::size_t lane) { return row(request.lanes[lane].item); },
-                             [&](std::size_t lane) { return request.lanes[lane].sequence; });
+                             [&](std::size_t lane) { return request.lanes[lane]; });
       follow(request);
     }
     return true;
@@ -84,14 +84,11 @@ class beam_stream {
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  struct lane_state {
-    std::size_t sequence = none, item = none;
-  };
   struct request_state {
     explicit request_state(beam_request request) : search(request.prompt, std::move(request.options)) {}
 
     beam search;
-    std::vector<lane_state> lanes{};
+    std::vector<batch_place> lanes{};
   };
 
   [[nodiscard]] request_state& at(std::size_t i) {
@@ -104,8 +101,8 @@ class beam_stream {
     requests_.emplace_back(std::move(request));
   }
 
-  lane_state& state_of(request_state& request, std::size_t lane) {
-    if (request.lanes.size() <= lane) request.lanes.resize(lane + 1);
+  batch_place& state_of(request_state& request, std::size_t lane) {
+    if (request.lanes.size() <= lane) request.lanes.resize(lane + 1, {none, none});
     return request.lanes[lane];
   }
 
@@ -118,7 +115,7 @@ class beam_stream {
     items_.clear();
     for (request_state& request : requests_) {
       for (const std::size_t lane : request.search.lanes()) {
-        lane_state& state = state_of(request, lane);
+        batch_place& state = state_of(request, lane);
         if (state.sequence == none) state.sequence = model_->start();
         state.item = items_.size();
         items_.push_back({state.sequence, request.search.input(lane)});

@@ -90,6 +90,7 @@ struct contrastive_candidate {
   double probability = 0;  ///< under the processed row
   double similarity = 0;   ///< the greatest cosine of its hidden state with those of all tokens before it
   double score = 0;        ///< (1 - alpha) * probability - alpha * similarity
+  double log_prob = 0;     ///< of the probability
 };
 
 /// Scores candidates and returns the place of the best, the first among equals. There must be one.
@@ -198,7 +199,10 @@ class contrastive_run {
     options_.processors(row_, context());
     candidates_.clear();
     for (const entry& e : row_.descending(options_.k)) candidates_.push_back({.token = e.id});
-    for (contrastive_candidate& c : candidates_) c.probability = math::exp(row_.log_probability(c.token));
+    for (contrastive_candidate& c : candidates_) {
+      c.log_prob = row_.log_probability(c.token);
+      c.probability = math::exp(c.log_prob);
+    }
     if (!candidates_.empty()) return true;
     result_.status = row_.status();
     result_.finish = finish_reason::bad_row;
@@ -233,10 +237,9 @@ class contrastive_run {
 
   void accept(std::size_t chosen) {
     const contrastive_candidate& c = candidates_[chosen];
-    const double log_prob = math::log(c.probability);
     tokens_.push_back(c.token);
-    result_.log_prob += log_prob;
-    options_.processors.accept(c.token, {log_prob, log_prob});
+    result_.log_prob += c.log_prob;
+    options_.processors.accept(c.token, {c.log_prob, c.log_prob});
     result_.finish = finish_after(c.token);
     const bool go_on = !options_.on_step || options_.on_step({candidates_, chosen});
     if (!go_on && result_.finish == finish_reason::none) result_.finish = finish_reason::cancelled;

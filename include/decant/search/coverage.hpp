@@ -15,6 +15,12 @@
 
 namespace decant {
 
+/// Where a model holds a sequence.
+struct batch_place {
+  std::size_t sequence = 0;  ///< the model's number of it
+  std::size_t item = 0;      ///< its place in the pass that has just run
+};
+
 /// One step of one hypothesis, whose attention over the source is asked for.
 struct alignment_step {
   std::size_t sequence = 0;  ///< the model's number of it

@@ -153,7 +153,8 @@ class stochastic_beam_run {
   };
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  [[nodiscard]] std::size_t width() const { return options_.count + 1; }  // one more gives the threshold
+  /// One more gives the threshold.
+  [[nodiscard]] std::size_t width() const { return std::max(options_.count, options_.count + 1); }
 
   void start() {
     const draw_stream draws = draw_stream(options_.seed, options_.sequence).at(prompt_size_);
