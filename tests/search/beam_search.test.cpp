@@ -18,8 +18,11 @@
 #include <decant/processors/renormalise.hpp>
 #include <decant/processors/suppress_tokens.hpp>
 #include <decant/processors/temperature.hpp>
+#include <decant/reference/transformer.hpp>
+#include <decant/reference/transformer_batch.hpp>
 #include <decant/samplers/greedy.hpp>
 
+#include "reference/fixtures.hpp"
 #include "search/models.hpp"
 #include "search/naive_beam.hpp"
 
@@ -192,6 +195,51 @@ TEST_CASE("the sum of log-probabilities is what scoring the sequence again gives
       }
       CHECK(one.log_prob == Approx(sum).margin(1e-11));
     }
+  }
+}
+
+TEST_CASE("on the transformer: beams are those of rows scored one by one, alone and in a batch", "[search][beam]") {
+  const decant::checkpoint weights = reference_tests::random_checkpoint(reference_tests::tiny_config(true), 91);
+  decant::transformer_batch model(weights);
+  const std::vector<ids> prompts{{3, 1, 4, 1, 5}, {2, 7}, {6}};
+  const beam_options options{
+      .width = 4, .n_best = 4, .max_new_tokens = 6, .end_tokens = {2}, .early_stopping = early_stopping::exact};
+  std::vector<decant::beam_request> requests;
+  for (const ids& prompt : prompts) requests.push_back({prompt, options});
+  const std::vector<beam_result> together = beam_search(model, requests);
+  REQUIRE(together.size() == prompts.size());
+  CHECK(model.sequences() == 0);
+  CHECK(model.kv().pages_in_use() == 0);
+  decant::candidates row;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const beam_result alone = beam_search(model, prompts[i], options);
+    REQUIRE(together[i].hypotheses.size() == 4);
+    REQUIRE(alone.hypotheses.size() == 4);
+    for (std::size_t h = 0; h < 4; ++h) {
+      const hypothesis& found = together[i].hypotheses[h];
+      CHECK(found.tokens == alone.hypotheses[h].tokens);
+      CHECK(found.log_prob == Approx(alone.hypotheses[h].log_prob).margin(1e-9));
+      ids text = prompts[i];
+      text.insert(text.end(), found.tokens.begin(), found.tokens.end());
+      decant::transformer scorer(weights);
+      scorer.score(text);
+      double sum = 0;
+      for (std::size_t t = 0; t < found.tokens.size(); ++t) {
+        row.bind(scorer.row(prompts[i].size() - 1 + t));
+        sum += row.log_probability(found.tokens[t]);
+      }
+      CHECK(found.log_prob == Approx(sum).margin(1e-9));
+    }
+    // And it is the beam that plain loops find, which encode every text anew.
+    const naive_search naive{[&](std::span<const token_id> text) {
+                               decant::transformer scorer(weights);
+                               const auto last = scorer.evaluate(text);
+                               return std::vector<float>(last.begin(), last.end());
+                             },
+                             prompts[i],
+                             {2},
+                             6};
+    check_same(together[i], naive.beam(4, naive_search::stop::exact));
   }
 }
 
