@@ -16,8 +16,8 @@ namespace decant {
 /// A temperature that follows the entropy: low where the model is sure, high where it is not.
 ///
 /// Effect: T = low + (high - low) (H / ln n)^exponent, n the number of tokens left and H their entropy; then as
-/// temperature(T), so ranks and ties stay and T = 0 keeps the argmax. A single token is left as it is. On long rows H
-/// is known within 1e-4. One pass and two in float.
+/// temperature(T), so ranks and ties stay and T = 0 keeps the argmax. A single token is left as it is. One pass in
+/// double: every logit is divided by what the entropy gives, so that nothing less than the exact one will do.
 /// Off: low = high = 1. Errors: parameter_error unless low >= 0, high >= low and exponent > 0 are finite numbers.
 /// Reference: kalomaze, "Dynamic temperature sampling", 2023. In llama.cpp, temp_ext(t, range) is
 /// low = max(0, t - range), high = t + range.
@@ -49,7 +49,7 @@ class dynamic_temperature : public made_or_error<dynamic_temperature> {
 
   /// The temperature that a row of two or more tokens would get.
   [[nodiscard]] double temperature_for(candidates& row) const {
-    const double share = std::min(1.0, row.quick_entropy() / math::log(static_cast<double>(row.size())));
+    const double share = std::min(1.0, row.entropy() / math::log(static_cast<double>(row.size())));
     if (share == 0 || low_ == high_) return low_;
     const double bent = exponent_ == 1 ? share : math::exp(math::product(exponent_, math::log(share)));
     return low_ + math::product(high_ - low_, bent);

@@ -15,8 +15,7 @@ namespace decant {
 /// Entropy-based dynamic temperature (EDT): T = t0 * base^(theta / H).
 ///
 /// Effect: T approaches t0 where the entropy H of the tokens left is high, and 0, which keeps the argmax, where it is
-/// low; then as temperature(T), so ranks and ties stay. On long rows H is known within 1e-4. One pass and
-/// two in float.
+/// low; then as temperature(T), so ranks and ties stay. One pass in double.
 /// Off: t0 = 1 with theta = 0 or base = 1. Errors: parameter_error unless t0 >= 0 and theta >= 0 are finite numbers and
 /// base lies in (0, 1].
 /// Reference: Zhang, Bao, Huang, "EDT: improving large language models' generation by entropy-based dynamic temperature
@@ -47,7 +46,7 @@ class edt : public made_or_error<edt> {
   /// The temperature that a good row would get.
   [[nodiscard]] double temperature_for(candidates& row) const {
     if (fixed()) return t0_;
-    const double entropy = row.quick_entropy();
+    const double entropy = row.entropy();
     if (entropy == 0) return 0;
     return math::product(t0_, math::exp(math::product(theta_ / entropy, math::log(base_))));
   }
