@@ -5,8 +5,11 @@
 
 #include "eager_support.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <decant/processors/allowed_tokens.hpp>
 #include <decant/processors/bad_words.hpp>
@@ -86,11 +89,15 @@ inline bool completes(const tokens& sequence, const tokens& text, bool hf_prefix
 inline step make_sequence_bias(const situation& s) {
   const bool hf_prefix = s.roll.one_in(3);
   std::vector<sequence_with_bias> sequences;
-  std::vector<std::pair<token_id, double>> pairs;
+  std::vector<std::pair<tokens, double>> completed;
   for (const tokens& sequence : random_sequences(s)) {
     sequences.push_back({sequence, random_bias(s)});
-    if (completes(sequence, s.all(), hf_prefix)) pairs.emplace_back(sequence.back(), sequences.back().bias);
+    if (completes(sequence, s.all(), hf_prefix)) completed.emplace_back(sequence, sequences.back().bias);
   }
+  // In whatever order sequences are listed, biases add up to the same bits: in that of the sequences.
+  std::ranges::sort(completed);
+  std::vector<std::pair<token_id, double>> pairs;
+  for (const auto& [sequence, bias] : completed) pairs.emplace_back(sequence.back(), bias);
   return {sequence_bias(sequences, {.hf_prefix = hf_prefix}), [=](judged_row& row) { add_all(row, pairs); }};
 }
 
