@@ -97,6 +97,7 @@ class Compare(unittest.TestCase):
         code, out, err = self.run_main("--all", "--only", "dry")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("not measurable here", out)
+        self.assertIn("0 of 0 goals are met", out)  # what could not be measured is not met either
         self.assertNotIn("**not measured**", out)
         for run in self.results["benchmarks"]:
             run["error_message"] = "some other error"

@@ -1260,6 +1260,40 @@ TEST_CASE("a threshold on probabilities keeps what the exact probabilities say, 
   }
 }
 
+TEST_CASE("tokens picked block by block are there, and none weighs more than its block", "[core][candidates]") {
+  splitmix next(92);
+  for (const std::size_t size : {std::size_t{70}, std::size_t{700}, std::size_t{9000}}) {
+    const auto logits = naive::random_row(next, size);
+    for (const std::size_t count : {size, std::size_t{40}}) {
+      candidates row;
+      row.bind(logits);
+      row.keep_largest(count);
+      for (int bans = 0; bans < 9; ++bans) row.ban(row.descending(20)[next.below(20)].id);  // some of them listed
+      std::vector<std::pair<token_id, double>> all, picked;
+      row.visit_below_max([&](token_id id, double below) { all.emplace_back(id, below); });
+      double bound = 0;
+      row.visit_below_max(
+          [&](token_id first, double most) {
+            CHECK(first % 64 == 0);
+            bound = most;
+            return ~std::uint64_t{0};
+          },
+          [&](token_id id, double below) {
+            picked.emplace_back(id, below);
+            if (std::exp(below) > bound) FAIL("token " << id << " weighs more than its block");
+          });
+      CHECK(picked == all);
+      CHECK(picked.size() == row.size());
+      picked.clear();
+      row.visit_below_max([](token_id, double) { return std::uint64_t{0x0F0F}; },
+                          [&](token_id id, double below) { picked.emplace_back(id, below); });
+      std::erase_if(all,
+                    [](const auto& token) { return (0x0F0F >> (token.first % 64) & 1) == 0 || token.first % 64 > 15; });
+      CHECK(picked == all);
+    }
+  }
+}
+
 TEST_CASE("the measure of a law is its total, and outlives a narrowing", "[core][candidates]") {
   splitmix next(91);
   for (const std::size_t size : {std::size_t{5}, std::size_t{700}, std::size_t{9000}}) {

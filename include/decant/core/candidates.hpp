@@ -115,7 +115,7 @@ class candidates : private detail::weighed_row {
   /// ln of the sum of e^(power * logit): the normaliser for power 1, which is remembered. One pass in double.
   [[nodiscard]] double log_sum(double power = 1) {
     if (!read()) return static_cast<double>(gone);
-    if (power == 1) return measure_mass(), math::rounded(effective(max_) + math::log(mass_));
+    if (power == 1) return measure_mass(), effective(max_) + math::log(mass_);
     return math::product(power, effective(max_)) + log_mass(power);
   }
 
@@ -421,9 +421,7 @@ class candidates : private detail::weighed_row {
       dense_.rewrite(
           [&](token_id id, const float& z) { return is_gone(z) ? opaque_gone() : f(id, effective_float(z)); });
     }
-    scale_ = 1;
-    shift_ = 0;
-    forget_facts();
+    forget_scale();
   }
 
   /// Adds a finite amount to the logits of the tokens whose bits are set: bit id % 64 of word id / 64, for as many
@@ -436,13 +434,11 @@ class candidates : private detail::weighed_row {
     if (compact_ || dense_.excludes()) {
       return transform([&](token_id id, float logit) {
         const bool up = (chosen[static_cast<std::size_t>(id) / 64] >> (id % 64) & 1) != 0;
-        return up ? math::saturated(static_cast<double>(logit) + amount) : logit;
+        return math::portable::raised(logit, up, {1, 0, amount});
       });
     }
     dense_.raise(chosen, {scale_, shift_, amount});
-    scale_ = 1;
-    shift_ = 0;
-    forget_facts();
+    forget_scale();
   }
 
   /// logit = max + (cube * d - square) * d^2 with d = logit - max(), neither power negative: the maximum, ranks and
@@ -458,9 +454,7 @@ class candidates : private detail::weighed_row {
     } else {
       dense_.bend(how);
     }
-    scale_ = 1;
-    shift_ = 0;
-    forget_facts();
+    forget_scale();
     affine(1, top);
   }
 
@@ -475,10 +469,8 @@ class candidates : private detail::weighed_row {
       dense_.rewrite(all);
     }
     compact_ = false;
-    scale_ = 1;
-    shift_ = 0;
     status_ = row_status::ok;
-    forget_facts();
+    forget_scale();
   }
 
   /// Keeps only the given ids; a bit mask in the form that constrained decoding fills: bit id % 64 of word id / 64.
@@ -655,6 +647,13 @@ class candidates : private detail::weighed_row {
  private:
   // ---- editing
 
+  /// Stored values have become the logits themselves.
+  void forget_scale() {
+    scale_ = 1;
+    shift_ = 0;
+    forget_facts();
+  }
+
   /// Before edits of these tokens: asks for their memory. Whether there is anything to edit.
   template <class Items>
   bool expect_edits(const Items& items) const {
@@ -726,7 +725,7 @@ class candidates : private detail::weighed_row {
     for (std::size_t i = list_.first_from(static_cast<token_id>(64 * b)); i < list_.size(); ++i) {
       const auto [id, z] = list_[i];
       if (static_cast<std::size_t>(id) / 64 != b) return;
-      if ((picked >> (id % 64) & 1) != 0) f(id, relative(z));
+      if ((picked >> (id % 64) & 1) != 0 && !is_gone(z)) f(id, relative(z));
     }
   }
 

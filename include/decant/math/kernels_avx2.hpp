@@ -664,6 +664,12 @@ DECANT_AVX2 inline portable::moment_sums moments(const float* values, std::size_
   return {portable::lane_sum(lanes), portable::lane_sum(square_lanes)};
 }
 
+/// The nearest finite floats.
+DECANT_AVX2_INLINE __m128 saturated(__m256d x) noexcept {
+  constexpr double largest = std::numeric_limits<float>::max();
+  return _mm256_cvtpd_ps(_mm256_min_pd(_mm256_max_pd(x, _mm256_set1_pd(-largest)), _mm256_set1_pd(largest)));
+}
+
 DECANT_AVX2 inline void bend(const float* values, std::size_t n, const bend_parameters& p, float* out) noexcept {
   const __m256d top = _mm256_set1_pd(static_cast<double>(p.reference)), scale = _mm256_set1_pd(p.scale);
   const __m256d square = _mm256_set1_pd(p.square), cube = _mm256_set1_pd(p.cube);
@@ -672,8 +678,7 @@ DECANT_AVX2 inline void bend(const float* values, std::size_t n, const bend_para
     const __m256d d = _mm256_max_pd(below, _mm256_set1_pd(-0x1p200));
     const __m256d factor = kept(_mm256_sub_pd(kept(_mm256_mul_pd(cube, d)), square));
     const __m256d value = kept(_mm256_mul_pd(factor, kept(_mm256_mul_pd(d, d))));
-    return _mm256_cvtpd_ps(
-        _mm256_max_pd(value, _mm256_set1_pd(-static_cast<double>(std::numeric_limits<float>::max()))));
+    return saturated(value);
   };
   const __m256i minus_infinity = _mm256_set1_epi32(static_cast<int>(0xFF800000U));
   for (std::size_t i = 0; i < n; i += 8) {
@@ -682,12 +687,6 @@ DECANT_AVX2 inline void bend(const float* values, std::size_t n, const bend_para
     const __m256i gone = _mm256_cmpeq_epi32(_mm256_castps_si256(z), minus_infinity);
     _mm256_storeu_ps(out + i, _mm256_blendv_ps(all, z, _mm256_castsi256_ps(gone)));
   }
-}
-
-/// The nearest finite floats.
-DECANT_AVX2_INLINE __m128 saturated(__m256d x) noexcept {
-  constexpr double largest = std::numeric_limits<float>::max();
-  return _mm256_cvtpd_ps(_mm256_min_pd(_mm256_max_pd(x, _mm256_set1_pd(-largest)), _mm256_set1_pd(largest)));
 }
 
 DECANT_AVX2 inline void raise(const float* values, std::size_t n, const std::uint64_t* chosen,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -71,33 +70,35 @@ class green_list {
 class green_list_edit {
  public:
   /// The row must be good. Shifting all logits changes nothing. O(tokens left).
-  void raise(candidates& row, double bias, const green_list& list) const { row.raise(list.words(), bias); }
+  static void raise(candidates& row, double bias, const green_list& list) { row.raise(list.words(), bias); }
   /// The same where `green(id)` tells.
   template <class Green>
     requires(!std::same_as<Green, green_list>)
   void raise(candidates& row, double bias, const Green& green) {
-    row.transform([&](token_id id, float logit) {
-      // Without a branch on random bits.
-      const std::uint32_t raised = std::bit_cast<std::uint32_t>(math::saturated(static_cast<double>(logit) + bias));
-      const std::uint32_t plain = std::bit_cast<std::uint32_t>(logit), is_green = 0U - std::uint32_t{green(id)};
-      return std::bit_cast<float>((raised & is_green) | (plain & ~is_green));
-    });
+    mark(row, green);
+    row.raise(mask_, bias);
   }
 
   /// Leaves only the green tokens; all, where no green one is left.
   template <class Green>
   void keep(candidates& row, const Green& green) {
-    mask_.assign((row.vocabulary_size() + 63) / 64, 0);
-    bool any = false;
-    row.visit([&](token_id id, float) {
-      if (!green(id)) return;
-      any = true;
-      mask_[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(id) % 64);
-    });
-    if (any) row.allow(std::span<const std::uint64_t>(mask_));
+    if (mark(row, green)) row.allow(std::span<const std::uint64_t>(mask_));
   }
 
  private:
+  /// Sets the bits of the green tokens that are left; whether there are any.
+  template <class Green>
+  bool mark(const candidates& row, const Green& green) {
+    mask_.assign((row.vocabulary_size() + 63) / 64, 0);
+    bool any = false;
+    row.visit([&](token_id id, float) {
+      const std::uint64_t is_green = green(id);
+      any = any || is_green != 0;
+      mask_[static_cast<std::size_t>(id) / 64] |= is_green << (static_cast<std::size_t>(id) % 64);
+    });
+    return any;
+  }
+
   std::vector<std::uint64_t> mask_;
 };
 

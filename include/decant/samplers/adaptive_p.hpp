@@ -24,9 +24,8 @@ namespace detail {
 
 /// The logit that adaptive_p gives a token of probability p.
 DECANT_STRICT inline float adapted_logit(double p, double aim) noexcept {
-  const double distance = math::rounded(math::rounded(std::abs(math::rounded(p - aim))) / 0.3);
-  const double ten_squares = math::product(10.0, math::product(distance, distance));
-  return static_cast<float>(math::rounded(5 - math::rounded(ten_squares / math::rounded(1 + distance))));
+  const double distance = std::abs(p - aim) / 0.3;
+  return static_cast<float>(5 - 10 * math::product(distance, distance) / (1 + distance));
 }
 
 }  // namespace detail
@@ -71,7 +70,7 @@ class adaptive_p : public made_or_error<adaptive_p> {
     row.affine(1, -row.max());  // so that rounding a logit to float loses nothing that a low temperature has spread out
     const double log_sum = row.log_sum(), aim = adapted_target();
     row.transform([&](token_id, float logit) {
-      return detail::adapted_logit(math::exp(math::rounded(static_cast<double>(logit) - log_sum)), aim);
+      return detail::adapted_logit(math::exp(static_cast<double>(logit) - log_sum), aim);
     });
   }
 

@@ -62,7 +62,7 @@ class gumbel_watermark : public made_or_error<gumbel_watermark> {
     const std::uint64_t seed = context_seed(context.tokens);
     const token_id top = row.argmax();
     if (top == no_token) return no_token;
-    // As in the gumbel sampler.
+    // No token below what the largest logit has reached can win: few numbers are so near 1 that they are looked at.
     token_id best = no_token;
     double highest = draw_stream::gumbel(number(seed, top)), share = math::exp(-highest);
     row.visit_below_max(
