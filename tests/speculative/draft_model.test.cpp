@@ -131,7 +131,9 @@ TEST_CASE("whatever was asked before, the draft is the same", "[speculative]") {
 
 /// A processor whose state is how many tokens it has been told of.
 struct counting_bias {
-  void operator()(decant::candidates& row, const decant::step_context&) const { row.add(0, 0.1F * static_cast<float>(seen)); }
+  void operator()(decant::candidates& row, const decant::step_context&) const {
+    row.add(0, 0.1F * static_cast<float>(seen));
+  }
   void accept(token_id, const decant::step_record&) { ++seen; }
   void rollback(std::size_t count) { seen -= count; }
   void reset() { seen = 0; }
